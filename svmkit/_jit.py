@@ -1,0 +1,357 @@
+"""The package's one way to compiled code: numba makes it once, later runs load the stored machine code.
+
+Importing numba and its caches costs 0.4 s in every process, more than many whole trainings. So a function marked
+``@compiled("i8(f8[:], i8)")`` is compiled by numba the first time it is ever called, its machine code is stored, and later
+processes load that code with llvmlite alone and call it through ctypes (which releases the GIL). Rules for such a function:
+
+* the signature names every type: ``f8 f4 i8 i4 u8 u4 u1`` and C-contiguous arrays of them, ``f8[:]`` or ``f4[:, :]``;
+  the result is one number or ``void``; results in bulk go into array arguments;
+* it allocates nothing, raises nothing, and calls only ``@helper`` functions that it names directly (not ``module.name``);
+* division follows IEEE (``error_model="numpy"``), nothing checks bounds.
+
+The store is ``$SVMKIT_CACHE`` (default ``$XDG_CACHE_HOME/svmkit`` or ``~/.cache/svmkit``), one folder per hash of our sources,
+numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm. Where
+the store cannot be written, code is compiled in memory for this process alone. Off Linux, or with ``SVMKIT_JIT=numba``, numba
+calls the functions itself, with its own cache in the same folder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+#: Fast-math flags that keep the order of operations: sums come out the same on every code path.
+ORDERED = frozenset({"contract", "nnan", "ninf", "nsz", "arcp"})
+#: The same with sums free to be reordered (several accumulators): for reductions whose order no other path repeats.
+REASSOCIATED = ORDERED | {"reassoc"}
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_CTYPES: dict[str, Any] = {
+    "f8": ctypes.c_double,
+    "f4": ctypes.c_float,
+    "i8": ctypes.c_int64,
+    "i4": ctypes.c_int32,
+    "u8": ctypes.c_uint64,
+    "u4": ctypes.c_uint32,
+    "u1": ctypes.c_uint8,
+    "void": ctypes.c_int64,
+}
+_KEPT_STORES = 3
+_REGISTRY: list[Compiled] = []
+_lock = threading.RLock()
+_notice: list[Callable[[str], None]] = []
+
+
+class Helper:
+    """A function that compiled code may call; numba sees it only when something that uses it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], fastmath: frozenset[str] | bool, intrinsic: bool) -> None:
+        self.function = function
+        self.fastmath = fastmath
+        self.intrinsic = intrinsic
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self._resolved: Any = None
+
+    def resolve(self) -> Any:
+        """What numba is to see in place of this object."""
+        if self._resolved is None:
+            import numba
+
+            if self.intrinsic:
+                self._resolved = self.function()
+            else:
+                self._resolved = numba.njit(fastmath=self.fastmath, **_OPTIONS)(_with_helpers(self.function))
+        return self._resolved
+
+
+class Compiled:
+    """A compiled function; call it with NumPy arrays and numbers of exactly the types in its signature."""
+
+    def __init__(self, function: Callable[..., Any], signature: str, fastmath: frozenset[str] | bool) -> None:
+        self.function = function
+        self.signature = signature
+        self.fastmath = fastmath
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.result, self.arguments = _parse_signature(signature)
+        self._call: Callable[..., Any] | None = None
+        _REGISTRY.append(self)
+
+    @property
+    def name(self) -> str:
+        return f"{self.__module__}.{self.__name__}"
+
+    def __call__(self, *args: Any) -> Any:
+        return (self._call or self.load())(*args)
+
+    def load(self) -> Callable[..., Any]:
+        """Finds the function in the store or compiles it; returns what is to be called."""
+        with _lock:
+            if self._call is None:
+                self._call = _numba_call(self) if _plain_numba() else _native_call(self)
+        return self._call
+
+    def dispatcher(self, **options: Any) -> Any:
+        """numba's own dispatcher for this function, compiled for the signature alone."""
+        import numba
+
+        made = numba.njit(fastmath=self.fastmath, **_OPTIONS, **options)(_with_helpers(self.function))
+        made.compile(tuple(_numba_type(code, ndim) for code, ndim in self.arguments))
+        return made
+
+
+def compiled(signature: str, fastmath: frozenset[str] | bool = False) -> Callable[[Callable[..., Any]], Compiled]:
+    """Marks an entry into compiled code; see the rules at the top of this file."""
+    return lambda function: Compiled(function, signature, fastmath)
+
+
+def helper(fastmath: frozenset[str] | bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Marks a function that compiled code calls; typed by its callers, inlined by LLVM."""
+    return lambda function: Helper(function, fastmath, intrinsic=False)
+
+
+def intrinsic(factory: Callable[[], Any]) -> Any:
+    """Marks a function of no arguments that imports numba and returns a ``numba.extending.intrinsic``."""
+    return Helper(factory, False, intrinsic=True)
+
+
+def on_compile(listener: Callable[[str], None]) -> None:
+    """Calls ``listener(name)`` before each function that is really compiled, so that a cold start can say what it does."""
+    _notice.append(listener)
+
+
+def registry() -> Iterator[Compiled]:
+    """Every compiled function of the modules imported so far."""
+    return iter(tuple(_REGISTRY))
+
+
+def _parse_signature(signature: str) -> tuple[str, list[tuple[str, int]]]:
+    result, _, rest = signature.partition("(")
+    arguments = []
+    for part in rest.rstrip(") ").replace("[:, :]", "[2]").replace("[:,:]", "[2]").replace("[:]", "[1]").split(","):
+        code, _, ndim = part.strip().partition("[")
+        if code not in _CTYPES or code == "void":
+            raise TypeError(f"unknown type {part.strip()!r} in signature {signature!r}")
+        arguments.append((code, int(ndim.rstrip("]") or 0)))
+    return result.strip(), arguments
+
+
+def _numba_type(code: str, ndim: int) -> Any:
+    from numba import types
+
+    names = {"f8": "float64", "f4": "float32", "i8": "int64", "i4": "int32", "u8": "uint64", "u4": "uint32", "u1": "uint8"}
+    scalar = getattr(types, names[code])
+    return types.Array(scalar, ndim, "C") if ndim else scalar
+
+
+def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy of ``function`` whose globals hold numba's objects in place of our Helpers (numba cannot see through those)."""
+    assert isinstance(function, FunctionType)
+    known = dict(function.__globals__)
+    for name in _global_names(function.__code__):
+        if isinstance(known.get(name), Helper):
+            known[name] = known[name].resolve()
+    copy = FunctionType(function.__code__, known, function.__name__, function.__defaults__, function.__closure__)
+    copy.__module__ = function.__module__
+    return copy
+
+
+def _global_names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _global_names(constant)
+    return names
+
+
+def _plain_numba() -> bool:
+    return os.environ.get("SVMKIT_JIT") == "numba" or not sys.platform.startswith("linux")
+
+
+def _numba_call(function: Compiled) -> Callable[..., Any]:
+    import numba
+
+    folder = _store()
+    if folder is not None:
+        numba.config.CACHE_DIR = str(folder)
+    return function.dispatcher(cache=folder is not None)
+
+
+# --- stored machine code ------------------------------------------------------------------------------------------------
+
+
+def _native_call(function: Compiled) -> Callable[..., Any]:
+    """Binds the stored object code, making and storing it first where it is missing.
+
+    numba's native convention: ``i32 f(result *, exception **, arguments)``, an array passed as
+    (meminfo, parent, item count, item size, data, shape…, strides…); the first two only matter to reference counts.
+    """
+    folder = _store() if function.name.startswith("svmkit.") else None  # the store's name covers our sources alone
+    path = folder / f"{function.name}.o" if folder is not None else None
+    try:
+        code = path.read_bytes() if path is not None else b""
+    except OSError:
+        code = b""
+    if not code:
+        code = _compile(function)
+        if path is not None:
+            _put(path, code)
+    address = _link(code, function.name)
+    flat: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
+    for kind, ndim in function.arguments:
+        if ndim:
+            flat += [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] + [ctypes.c_int64] * (2 * ndim)
+        else:
+            flat.append(_CTYPES[kind])
+    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *flat)(address)
+    plan = [(np.dtype(kind), ndim) for kind, ndim in function.arguments]
+    result_type, name = _CTYPES[function.result], function.name
+    returns = function.result != "void"
+
+    def call(*args: Any) -> Any:
+        if len(args) != len(plan):
+            raise TypeError(f"{name} takes {len(plan)} arguments, not {len(args)}")
+        values: list[Any] = []
+        for (dtype, ndim), arg in zip(plan, args, strict=True):
+            if not ndim:
+                values.append(arg)
+                continue
+            if arg.dtype != dtype or arg.ndim != ndim or not arg.flags.c_contiguous:
+                raise TypeError(f"{name} wants a C-contiguous {dtype} array of {ndim} dimensions, not {arg.dtype} {arg.shape}")
+            data = arg.__array_interface__["data"][0]
+            values += (None, None, arg.size, arg.itemsize, data, *arg.shape, *arg.strides)
+        result = result_type()
+        exception = ctypes.c_void_p()
+        status = entry(ctypes.addressof(result), ctypes.addressof(exception), *values)
+        if status not in (0, -2):  # -2: the result is None
+            raise RuntimeError(f"{name} failed inside compiled code (status {status})")
+        return result.value if returns else None
+
+    return call
+
+
+def _compile(function: Compiled) -> bytes:
+    """Machine code of ``function`` under its plain name, from numba's optimised LLVM IR."""
+    for listener in _notice:
+        listener(function.name)
+    made = function.dispatcher(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    (overload,) = made.overloads.values()
+    symbol = overload.fndesc.llvm_func_name
+    ir = overload.library.get_llvm_str().replace(symbol, function.name)
+    binding = _llvm()
+    module = binding.parse_assembly(ir)
+    code: bytes = _target_machine().emit_object(module)
+    return code
+
+
+def _link(code: bytes, symbol: str) -> int:
+    engine = _engine()
+    engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address: int = engine.get_function_address(symbol)
+    return address
+
+
+_state: dict[str, Any] = {}
+
+
+def _llvm() -> Any:
+    """llvmlite's binding, with the host's target ready."""
+    if "binding" not in _state:
+        import llvmlite.binding as binding
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        _state["binding"] = binding
+    return _state["binding"]
+
+
+def _target_machine() -> Any:
+    binding = _llvm()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=_host_features(), opt=3, reloc="pic", codemodel="jitdefault"
+    )
+
+
+def _engine() -> Any:
+    if "engine" not in _state:
+        binding = _llvm()
+        _state["engine"] = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
+    return _state["engine"]
+
+
+def _host_features() -> str:
+    try:
+        features: str = _llvm().get_host_cpu_features().flatten()
+    except RuntimeError:
+        return ""
+    return features
+
+
+def _store() -> Path | None:
+    """The folder of this build's machine code, made if need be; None where none can be written or read."""
+    if "store" not in _state:
+        _state["store"] = _find_store()
+    store: Path | None = _state["store"]
+    return store
+
+
+def _find_store() -> Path | None:
+    base = os.environ.get("SVMKIT_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
+    )
+    folder = Path(base) / _fingerprint()
+    if folder.is_dir():
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    _drop_old_stores(folder)
+    return folder
+
+
+def _fingerprint() -> str:
+    """Hash of all that decides the machine code: our sources, numba, llvmlite, the CPU."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    from importlib.util import find_spec
+
+    for package in ("numba", "llvmlite"):
+        spec = find_spec(package)
+        version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None
+        digest.update(version.read_bytes() if version is not None and version.exists() else package.encode())
+    binding = _llvm()
+    digest.update(f"{sys.platform} {binding.get_host_cpu_name()} {_host_features()}".encode())
+    return digest.hexdigest()[:20]
+
+
+def _put(path: Path, code: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        temporary.write_bytes(code)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def _drop_old_stores(newest: Path) -> None:
+    import shutil
+
+    others = [folder for folder in newest.parent.iterdir() if folder.is_dir() and folder != newest]
+    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in others[_KEPT_STORES - 1 :]:
+        shutil.rmtree(folder, ignore_errors=True)

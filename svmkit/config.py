@@ -1,0 +1,74 @@
+"""Every training option, its default and its check, in one place. Pure Python: ``--help`` and usage errors load no NumPy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from svmkit.errors import UsageError
+
+SVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """What to train and how; ``fit`` reads it, the command lines fill it.
+
+    ``gamma`` 0 means 1/number of features. ``lam`` (λ-form) replaces ``C`` by 1/(λ n). ``class_weight`` holds (label, factor)
+    pairs; factors of a repeated label multiply, as in svm-train. ``bias``: "free" is LIBSVM's rho, "none" drops it.
+    ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results don't depend on it.
+    """
+
+    svm_type: str = "c_svc"
+    kernel: str = "rbf"
+    degree: int = 3
+    gamma: float = 0.0
+    coef0: float = 0.0
+    C: float = 1.0
+    lam: float | None = None
+    eps: float = 1e-3
+    cache_mb: float = 100.0
+    shrinking: bool = True
+    class_weight: tuple[tuple[int, float], ...] = ()
+    bias: str = "free"
+    solver: str = "smo"
+    solver_options: tuple[tuple[str, str], ...] = ()
+    max_iter: int | None = None
+    time_limit_s: float | None = None
+    seed: int = 0
+    threads: int = 0
+
+    def check(self) -> None:
+        """Raises UsageError for the first value that cannot be."""
+        for option, good, why in self._conditions():
+            if not good:
+                raise UsageError(f"{option}: {why}")
+
+    def _conditions(self) -> list[tuple[str, bool, str]]:
+        finite = {"-g": self.gamma, "-r": self.coef0, "-c": self.C, "-e": self.eps, "-m": self.cache_mb}
+        out = [(name, math.isfinite(value), f"{value} is not a finite number") for name, value in finite.items()]
+        uses_gamma = self.kernel in ("polynomial", "rbf", "sigmoid")
+        out += [
+            ("-s", self.svm_type in SVM_TYPES, f"unknown svm type {self.svm_type!r}; one of {', '.join(SVM_TYPES)}"),
+            ("-t", self.kernel in KERNELS, f"unknown kernel {self.kernel!r}; one of {', '.join(KERNELS)}"),
+            ("-g", not uses_gamma or self.gamma >= 0, f"gamma {self.gamma:g} must not be negative"),
+            ("-d", self.kernel != "polynomial" or self.degree >= 0, f"degree {self.degree} must not be negative"),
+            ("-c", self.C > 0, f"C {self.C:g} must be greater than 0"),
+            ("--lambda", self.lam is None or (self.lam > 0 and math.isfinite(self.lam)), f"{self.lam} must be greater than 0"),
+            ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),
+            ("-m", self.cache_mb > 0, f"cache of {self.cache_mb:g} MB must be greater than 0"),
+            ("--max-iter", self.max_iter is None or self.max_iter >= 1, f"{self.max_iter} must be at least 1"),
+            (
+                "--time-limit",
+                self.time_limit_s is None or self.time_limit_s > 0,
+                f"{self.time_limit_s} s must be greater than 0",
+            ),
+            ("--seed", 0 <= self.seed < 2**63, f"{self.seed} must lie in 0 … 2^63 − 1"),
+            ("-j", self.threads >= 0, f"{self.threads} must not be negative (0 means all cores)"),
+            ("--bias", self.bias in ("free", "none"), f"unknown bias {self.bias!r}"),
+        ]
+        for label, factor in self.class_weight:
+            good = factor > 0 and math.isfinite(factor)
+            out.append((f"-w{label}", good, f"weight {factor:g} must be greater than 0"))
+        return out

@@ -1,0 +1,118 @@
+"""The data types below the readers: ``Rows``, the only matrix type, and ``Dataset``, rows with their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_NO_GRAM = np.empty((0, 0))
+_NO_SERIAL = np.empty(0, dtype=np.int64)
+
+
+class Rows(NamedTuple):
+    """n examples as compressed sparse rows; column numbers are the file's own indices (0 is allowed, 1 is usual).
+
+    ``data`` f8 (nnz,), ``indices`` i4 (nnz,) ascending within a row, ``indptr`` i8 (n + 1,), all C-contiguous. Zeros that the
+    file spells out stay. ``n_features`` is the largest index. For a precomputed kernel row r instead holds
+    ``serial[r]`` (1-based number of the training row it is) and, where known, ``gram[r]``: its kernel values against training
+    rows 1 … L, and the sparse arrays are empty.
+    """
+
+    data: Floats
+    indices: NDArray[np.int32]
+    indptr: Ints
+    n_features: int
+    gram: Floats = _NO_GRAM
+    serial: Ints = _NO_SERIAL
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether these are rows of a kernel matrix."""
+        return len(self.serial) > 0
+
+    def take(self, index: Ints) -> Rows:
+        """The rows numbered ``index``, in that order, as new arrays."""
+        lengths = np.diff(self.indptr)[index]
+        indptr = np.zeros(len(index) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        source = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Rows(
+            data=self.data[source],
+            indices=self.indices[source],
+            indptr=indptr,
+            n_features=self.n_features,
+            gram=self.gram[index] if len(self.gram) else self.gram,
+            serial=self.serial[index] if len(self.serial) else self.serial,
+        )
+
+    def sqnorms(self) -> Floats:
+        """Squared Euclidean norms (n,)."""
+        sums = np.zeros(self.n + 1)
+        squares = self.data * self.data
+        filled = np.flatnonzero(np.diff(self.indptr))
+        if len(filled):
+            sums[filled] = np.add.reduceat(squares, self.indptr[:-1][filled])
+        return sums[: self.n]
+
+    def to_dense(self) -> Floats:
+        """The matrix (n, n_features + 1), column 0 for index 0; for tests and small problems."""
+        dense = np.zeros((self.n, self.n_features + 1))
+        dense[np.repeat(np.arange(self.n), np.diff(self.indptr)), self.indices] = self.data
+        return dense
+
+    @staticmethod
+    def from_dense(matrix: Floats) -> Rows:
+        """Rows of a matrix whose column j is feature j + 1; zeros are left out."""
+        matrix = np.asarray(matrix, dtype=np.float64)
+        row, column = np.nonzero(matrix)
+        indptr = np.zeros(len(matrix) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(row, minlength=len(matrix)), out=indptr[1:])
+        return Rows(matrix[row, column], (column + 1).astype(np.int32), indptr, matrix.shape[1])
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows with labels. ``y`` f8 (n,), nan where unknown; ``weight`` multiplies an example's C (``cost:``); ``qid`` groups."""
+
+    rows: Rows
+    y: Floats
+    weight: Floats | None = None
+    qid: Ints | None = None
+    source: str = ""
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return self.rows.n
+
+    @property
+    def n_features(self) -> int:
+        """The largest feature index."""
+        return self.rows.n_features
+
+    def take(self, index: Ints) -> Dataset:
+        """The examples numbered ``index``, in that order."""
+        return Dataset(
+            rows=self.rows.take(index),
+            y=self.y[index],
+            weight=None if self.weight is None else self.weight[index],
+            qid=None if self.qid is None else self.qid[index],
+            source=self.source,
+        )
+
+    @cached_property
+    def weights(self) -> Floats:
+        """``weight``, or ones."""
+        return np.ones(self.n) if self.weight is None else self.weight

@@ -1,0 +1,38 @@
+"""Errors meant for people: each message says what is wrong, where, why, and what to do.
+
+The command line prints them as they are and exits with ``exit_code``; no traceback is shown.
+"""
+
+from __future__ import annotations
+
+
+class SvmkitError(Exception):
+    """Anything svmkit refuses to do, with a reason a user can act on."""
+
+    exit_code = 1
+
+
+class UsageError(SvmkitError):
+    """An option that cannot be, or two that cannot be together."""
+
+    exit_code = 2
+
+
+class DataError(SvmkitError):
+    """A data file that cannot be read as LIBSVM text, or does not suit what is asked of it.
+
+    ``summary`` is LIBSVM's own first line (other tools match it), ``detail`` the file, column, token and reason.
+    """
+
+    def __init__(self, summary: str, detail: str = "") -> None:
+        super().__init__(f"{summary}\n{detail}" if detail else summary)
+        self.summary = summary
+        self.detail = detail
+
+
+class ModelError(SvmkitError):
+    """A model file that is not one, is cut short, or cannot do what is asked of it."""
+
+
+class OutputError(SvmkitError):
+    """An output that cannot be written: no such folder, no permission, no space."""

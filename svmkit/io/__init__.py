@@ -1,0 +1,1 @@
+"""File formats: one a file, each the only one that knows it."""

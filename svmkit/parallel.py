@@ -1,0 +1,92 @@
+"""Worker threads over nogil kernels; the only file that knows how many cores there are.
+
+Work is cut into pieces that do not depend on the number of threads, so neither do results.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_threads = 0
+_pool: list[queue.SimpleQueue[Callable[[], None] | None]] = []
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def threads() -> int:
+    """Threads in use: what ``use_threads`` said, else all cores."""
+    return _threads or cores()
+
+
+def use_threads(n: int) -> None:
+    """Sets the number of threads of this process; 0 means all cores."""
+    global _threads
+    _threads = n
+
+
+def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
+    """Calls ``work(0) … work(n_pieces − 1)`` on all threads, whichever is free taking the next; re-raises the first error."""
+    n_workers = min(threads(), n_pieces) - 1
+    if n_workers <= 0:
+        for piece in range(n_pieces):
+            work(piece)
+        return
+    todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for piece in range(n_pieces):
+        todo.put(piece)
+    errors: list[BaseException] = []
+
+    def loop() -> None:
+        while not errors:
+            try:
+                piece = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                work(piece)
+            except BaseException as error:
+                errors.append(error)
+
+    finished = threading.Semaphore(0)
+
+    def task() -> None:
+        try:
+            loop()
+        finally:
+            finished.release()
+
+    for worker in _workers(n_workers):
+        worker.put(task)
+    loop()
+    for _ in range(n_workers):
+        finished.acquire()
+    if errors:
+        raise errors[0]
+
+
+def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None] | None]]:
+    while len(_pool) < n:
+        inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), daemon=True, name=f"svmkit-{len(_pool)}").start()
+        _pool.append(inbox)
+    return _pool[:n]
+
+
+def _serve(inbox: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := inbox.get()) is not None:
+        task()
+
+
+def _forget_after_fork() -> None:
+    _pool.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)

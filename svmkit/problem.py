@@ -1,0 +1,122 @@
+"""What is solved, stated once: ``Problem`` (the SVM), ``DualQP`` (its dual as data), ``Solution`` (what a solver found).
+
+C-form, n examples, y_i = ±1, f(x) = ⟨w, φ(x)⟩ − rho:
+
+    min  ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))
+
+and its dual as one quadratic programme for every SVM type (LIBSVM's reduction):
+
+    min  ½ αᵀQα + pᵀα    s.t.  0 ≤ α ≤ upper,   sᵀα = sᵀ(start),   Q_ij = s_i s_j K(row_i, row_j)
+
+with m variables over n rows: ``row_of`` says which row a variable belongs to (m = 2n in regression). Without a bias the
+equality is dropped; the ν types keep one per class instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from svmkit.config import KERNELS
+from svmkit.data import Floats, Ints, Rows
+from svmkit.errors import UsageError
+
+#: free: f has a threshold rho that is not penalised (LIBSVM's); none: rho = 0.
+Bias = Literal["free", "none"]
+
+KERNEL_NAMES = KERNELS
+LINEAR, POLYNOMIAL, RBF, SIGMOID, PRECOMPUTED = range(5)
+
+
+class Kernel(NamedTuple):
+    """K(x, z): linear x·z, polynomial (gamma x·z + coef0)^degree, rbf exp(−gamma‖x − z‖²), sigmoid tanh(gamma x·z + coef0)."""
+
+    kind: int
+    gamma: float = 0.0
+    coef0: float = 0.0
+    degree: int = 3
+
+    @property
+    def name(self) -> str:
+        """The name LIBSVM's model files use."""
+        return KERNEL_NAMES[self.kind]
+
+
+@dataclass(frozen=True)
+class DualQP:
+    """The dual as data; all arrays (m,). ``per_class`` keeps one equality for each sign instead of one for both."""
+
+    sign: Floats
+    linear: Floats
+    upper: Floats
+    start: Floats
+    row_of: Ints
+    equality: Literal["one", "per_class", "none"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One binary C-SVC: ``y`` ±1 (n,), ``upper`` C_i (n,)."""
+
+    rows: Rows
+    y: Floats
+    upper: Floats
+    kernel: Kernel
+    bias: Bias = "free"
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return self.rows.n
+
+    @property
+    def C(self) -> float:
+        """The mean of C_i."""
+        return float(self.upper.mean())
+
+    @property
+    def lam(self) -> float:
+        """λ = 1/(C n) of the λ-form  min λ/2‖w‖² + (1/n) Σ hinge."""
+        return 1.0 / float(self.upper.sum())
+
+    def dual(self) -> DualQP:
+        """C-SVC: p = −1, s = y, start at 0."""
+        return DualQP(
+            sign=self.y,
+            linear=np.full(self.n, -1.0),
+            upper=self.upper,
+            start=np.zeros(self.n),
+            row_of=np.arange(self.n),
+            equality="one" if self.bias == "free" else "none",
+        )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """f(z) = Σ_j coef_j K(basis_j, z) − rho.
+
+    ``origin`` (b,) is the training row each basis row is, or −1. ``responses`` (n,), where the solver has them at hand, are
+    Σ_j coef_j K(basis_j, x_i) at the training rows from fresh float64 kernel values. A linear method returns w as one basis row
+    with coef 1; ``alpha`` (n,) is then its own dual point, if it has one.
+    """
+
+    basis: Rows
+    origin: Ints
+    coef: Floats
+    rho: float
+    responses: Floats | None = None
+    alpha: Floats | None = None
+
+    @property
+    def n_support(self) -> int:
+        """Number of basis rows."""
+        return len(self.coef)
+
+
+def lam_to_C(lam: float, n: int) -> float:
+    """C = 1/(λ n)."""
+    if lam <= 0:
+        raise UsageError(f"--lambda {lam:g}: must be greater than 0")
+    return 1.0 / (lam * n)

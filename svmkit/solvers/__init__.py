@@ -1,0 +1,20 @@
+"""The solvers by name; a new one is a file in this folder and a line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.solvers.base import Solver
+
+NAMES = ("smo", "pair")
+
+
+def solver(name: str) -> Solver:
+    """The solver module called ``name``; UsageError with the names there are otherwise."""
+    if name not in NAMES:
+        raise UsageError(f"--solver {name}: no such solver; there are {', '.join(NAMES)}")
+    return cast("Solver", import_module(f"svmkit.solvers.{name}"))

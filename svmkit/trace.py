@@ -1,0 +1,52 @@
+"""What a run reports of itself: ``Progress`` from the solver, ``Status`` at the end, ``TraceRow`` on the way, ``Limits``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import nan
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """What a solver says after a call of ``advance``; all counts since the start."""
+
+    steps: int
+    kernel_evaluations: int
+    violation: float = nan  # the solver's own view; nan where it has none
+    done: bool = False
+    stalled: bool = False
+    n_support: int = 0
+
+
+class Status(Enum):
+    """How a run ended. CONVERGED only when the stated tolerance is met by freshly computed kernel values."""
+
+    CONVERGED = "CONVERGED"
+    COMPLETED = "COMPLETED"  # a fixed-budget method ran its course
+    MAX_ITER = "MAX_ITER"
+    TIME_LIMIT = "TIME_LIMIT"
+    EARLY_STOP = "EARLY_STOP"  # the held-out error went flat
+    INTERRUPTED = "INTERRUPTED"
+    STALLED = "STALLED"
+
+
+class TraceRow(NamedTuple):
+    """One line of a trace; nan where undefined. ``seconds`` leave out compiling and recording."""
+
+    seconds: float
+    steps: int
+    kernel_evaluations: int
+    primal: float
+    dual: float
+    violation: float
+    holdout_error: float
+    n_support: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop before the tolerance is met."""
+
+    max_iter: int | None = None
+    time_limit_s: float | None = None
