@@ -29,8 +29,10 @@ from typing import Any
 
 import numpy as np
 
+FastMath = set[str] | bool
+
 #: Fast-math flags that keep the order of operations: sums come out the same on every code path.
-ORDERED = frozenset({"contract", "nnan", "ninf", "nsz", "arcp"})
+ORDERED = {"contract", "nnan", "ninf", "nsz", "arcp"}
 #: The same with sums free to be reordered (several accumulators): for reductions whose order no other path repeats.
 REASSOCIATED = ORDERED | {"reassoc"}
 
@@ -54,7 +56,7 @@ _notice: list[Callable[[str], None]] = []
 class Helper:
     """A function that compiled code may call; numba sees it only when something that uses it is compiled."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: frozenset[str] | bool, intrinsic: bool) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: FastMath, intrinsic: bool) -> None:
         self.function = function
         self.fastmath = fastmath
         self.intrinsic = intrinsic
@@ -77,7 +79,7 @@ class Helper:
 class Compiled:
     """A compiled function; call it with NumPy arrays and numbers of exactly the types in its signature."""
 
-    def __init__(self, function: Callable[..., Any], signature: str, fastmath: frozenset[str] | bool) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, fastmath: FastMath) -> None:
         self.function = function
         self.signature = signature
         self.fastmath = fastmath
@@ -111,12 +113,12 @@ class Compiled:
         return made
 
 
-def compiled(signature: str, fastmath: frozenset[str] | bool = False) -> Callable[[Callable[..., Any]], Compiled]:
+def compiled(signature: str, fastmath: FastMath = False) -> Callable[[Callable[..., Any]], Compiled]:
     """Marks an entry into compiled code; see the rules at the top of this file."""
     return lambda function: Compiled(function, signature, fastmath)
 
 
-def helper(fastmath: frozenset[str] | bool = False) -> Callable[[Callable[..., Any]], Any]:
+def helper(fastmath: FastMath = False) -> Callable[[Callable[..., Any]], Any]:
     """Marks a function that compiled code calls; typed by its callers, inlined by LLVM."""
     return lambda function: Helper(function, fastmath, intrinsic=False)
 
@@ -184,8 +186,10 @@ def _numba_call(function: Compiled) -> Callable[..., Any]:
 
     folder = _store()
     if folder is not None:
-        numba.config.CACHE_DIR = str(folder)
-    return function.dispatcher(cache=folder is not None)
+        os.environ["NUMBA_CACHE_DIR"] = str(folder)
+        numba.config.reload_config()  # type: ignore[no-untyped-call]
+    dispatcher: Callable[..., Any] = function.dispatcher(cache=folder is not None)
+    return dispatcher
 
 
 # --- stored machine code ------------------------------------------------------------------------------------------------

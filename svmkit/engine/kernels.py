@@ -21,4 +21,6 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Flo
     if kernel.kind == RBF:
         return np.exp(-kernel.gamma * np.maximum((A**2).sum(1)[:, None] + (B**2).sum(1) - 2 * dot, 0)) @ weights
     arg = kernel.gamma * dot + kernel.coef0
-    return (arg**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(arg)) @ weights
+    values = arg**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(arg)
+    product: Floats = values @ weights
+    return product

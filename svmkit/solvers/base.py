@@ -1,7 +1,8 @@
 """The solver protocol and the one loop that drives every solver.
 
-A solver module offers ``SUMMARY, PAPER, EXACT, Options, supports, start, advance, solution``. It owns the step; ``run`` owns the
-loop: budgets, clock, limits, interruption, and the certificate at the end. Results do not depend on how steps are cut into calls.
+A solver module offers ``SUMMARY, PAPER, EXACT, Options, supports, start, advance, solution``. It owns the step; ``run`` owns
+the loop: budgets, clock, limits, interruption, and the certificate at the end. Results do not depend on how steps are cut into
+calls.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class SolverResult:
 
 
 def options_of(solver: Solver, given: tuple[tuple[str, str], ...], **defaults: Any) -> Any:
-    """The solver's Options from ``-O key=value`` texts; ``defaults`` fill fields of the same name (``cache_mb``, ``shrinking``).
+    """The solver's Options from ``-O key=value`` texts; ``defaults`` fill fields of the same name (``cache_mb`` …).
 
     Raises UsageError for an unknown key or a value that does not read as the field's type.
     """
@@ -94,8 +95,8 @@ def run(
 ) -> SolverResult:
     """Runs ``solver`` until it is done, a limit is reached or ``interrupted()`` says so.
 
-    ``on_progress(seconds, progress)`` sees every call's progress; ``on_trace`` rows on a doubling schedule (1, 2, 4 … calls' worth
-    of time), with primal, dual and violation recomputed and that time taken off the clock.
+    ``on_progress(seconds, progress)`` sees every call's progress, ``on_trace`` rows on a schedule that grows by √2 in time, with
+    primal, dual and violation recomputed and that time taken off the clock. Raises UsageError where the solver declines.
     """
     reason = solver.supports(problem)
     if reason is not None:
