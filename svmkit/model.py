@@ -1,11 +1,20 @@
-"""A trained model, whichever command or tool made it: ``Machine`` (one decision function), ``Model`` (all of them and the labels)."""
+"""A trained model, whichever tool made it: ``Machine`` (one decision function), ``Model`` (all of them and the labels).
+
+What a model says of new rows takes two steps: ``decision_values``, then ``predict``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from svmkit.data import Floats, Ints, Rows
-from svmkit.problem import Kernel
+from svmkit.engine.kernels import cross_apply
+from svmkit.errors import DataError
+from svmkit.problem import PRECOMPUTED, Kernel
 
 
 @dataclass(frozen=True)
@@ -21,10 +30,10 @@ class Machine:
 class Model:
     """A LIBSVM model.
 
-    Classification with k classes has ``labels`` (k,) in LIBSVM's order, k(k−1)/2 machines for the pairs (0,1), (0,2) … (1,2) …,
-    the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. Regression and
-    one-class have one machine and no labels. ``prob_a``, ``prob_b`` (pairs,) are Platt's sigmoids; regression has ``prob_a`` (1,)
-    = the Laplace width; ``density_marks`` (10,) belong to one-class models.
+    Classification with k classes has ``labels`` (k,) in LIBSVM's order, k(k−1)/2 machines for the pairs (0,1), (0,2) … (1,2)
+    …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. Regression
+    and one-class have one machine and no labels. ``prob_a``, ``prob_b`` (pairs,) are Platt's sigmoids; regression has
+    ``prob_a`` (1,) = the Laplace width; ``density_marks`` (10,) belong to one-class models.
     """
 
     svm_type: str
@@ -46,3 +55,88 @@ class Model:
     def n_support(self) -> int:
         """Number of support vectors, each counted once."""
         return self.rows.n
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The two class positions of each machine of a classification model."""
+        return list(class_pairs(self.n_class))
+
+    @property
+    def class_starts(self) -> Ints:
+        """(k + 1,) where each class's rows begin; regression and one-class models have one group."""
+        counts = np.array([self.rows.n]) if self.class_counts is None else self.class_counts
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def class_pairs(n_class: int) -> Iterator[tuple[int, int]]:
+    """(0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines."""
+    return ((i, j) for i in range(n_class) for j in range(i + 1, n_class))
+
+
+def coefficients(model: Model) -> Floats:
+    """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1).
+
+    A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j.
+    """
+    table = np.zeros((model.rows.n, max(model.n_class - 1, 1)))
+    if model.labels is None:
+        table[model.machines[0].index, 0] = model.machines[0].coef
+        return table
+    starts = model.class_starts
+    for (i, j), machine in zip(model.pairs, model.machines, strict=True):
+        split = int(np.searchsorted(machine.index, starts[j]))  # rows of class i come first
+        table[machine.index[:split], j - 1] = machine.coef[:split]
+        table[machine.index[split:], i] = machine.coef[split:]
+    return table
+
+
+def decision_values(model: Model, rows: Rows) -> Floats:
+    """f(z) of every machine at every row, (n, number of machines).
+
+    Rows may have more or fewer features than the model. Raises DataError where a precomputed row lacks a kernel value.
+    """
+    if model.kernel.kind == PRECOMPUTED:
+        _check_gram(model, rows)
+    table, starts = coefficients(model), model.class_starts
+    rho = np.array([machine.rho for machine in model.machines])
+    if model.n_class <= 2:
+        response = cross_apply(rows, model.rows, model.kernel, table)
+        return response[:, : len(rho)] - rho
+    # One product a class: a support vector's kernel values serve all its machines, and each weight is used once.
+    parts = []
+    for first, last in pairwise(starts):
+        basis = model.rows.take(np.arange(first, last))
+        parts.append(cross_apply(rows, basis, model.kernel, np.ascontiguousarray(table[first:last])))
+    responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
+    return responses - rho
+
+
+def _check_gram(model: Model, rows: Rows) -> None:
+    if rows.n and model.rows.n and rows.gram.size == 0:
+        raise DataError(
+            "Wrong input format: first column must be 0:sample_serial_number",
+            "the model has a precomputed kernel: each line must be `label 0:serial 1:K(x,x1) 2:K(x,x2) …`",
+        )
+    needed, there = int(model.rows.serial.max(initial=0)), rows.gram.shape[1]
+    if rows.n and needed > there:
+        raise DataError(
+            "Wrong input format: sample_serial_number out of range",
+            f"the model needs kernel values against training rows up to {needed}, the data has them up to {there}",
+        )
+
+
+def predict(model: Model, decisions: Floats) -> Floats:
+    """What the model answers at rows with these decision values, (n,).
+
+    Classification: the label with most votes, ties to the first; regression: the value; one-class: 1 inside, −1 outside.
+    """
+    if model.labels is None:
+        value = decisions[:, 0]
+        return np.where(value > 0, 1.0, -1.0) if model.svm_type == "one_class" else value.copy()
+    votes = np.zeros((len(decisions), model.n_class), dtype=np.int64)
+    for column, (i, j) in enumerate(model.pairs):
+        first = decisions[:, column] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+    winner: Ints = model.labels[votes.argmax(axis=1)]
+    return winner.astype(np.float64)

@@ -1,0 +1,327 @@
+"""From a Dataset and a TrainConfig to a Model, by LIBSVM's rules: label order, one-vs-one pairs, weights, folds.
+
+A class pair (i, j), i < j, is one binary Problem: class i is +1, its examples first, then those of j, each in file order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.engine.kernels import cross_apply
+from svmkit.errors import DataError, UsageError
+from svmkit.model import Machine, Model, class_pairs, decision_values, predict
+from svmkit.problem import KERNEL_NAMES, Bias, Kernel, Problem, Solution, lam_to_C
+from svmkit.solvers import solver as solver_named
+from svmkit.solvers.base import SolverResult, options_of, run
+from svmkit.trace import Limits, Progress, Status, TraceRow
+
+ONE_CLASS = "WARNING: training data in only one class. See README for details."
+
+#: Best first; a model of several machines is as good as its worst.
+_BY_MERIT = (
+    Status.CONVERGED,
+    Status.COMPLETED,
+    Status.EARLY_STOP,
+    Status.STALLED,
+    Status.MAX_ITER,
+    Status.TIME_LIMIT,
+    Status.INTERRUPTED,
+)
+
+
+class Pair(NamedTuple):
+    """One binary problem of a one-vs-one model: its two classes' positions, and the training row of each of its examples."""
+
+    positive: int
+    negative: int
+    examples: Ints
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A model, how each of its machines was found, and ``sv_index``, the training row of each of its support vectors."""
+
+    model: Model
+    machines: tuple[SolverResult, ...]
+    status: Status
+    sv_index: Ints
+    seconds: float
+
+    @property
+    def steps(self) -> int:
+        """Steps of all machines."""
+        return sum(machine.steps for machine in self.machines)
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel evaluations of all machines."""
+        return sum(machine.kernel_evaluations for machine in self.machines)
+
+    @property
+    def primal(self) -> float:
+        """Sum of the machines' primal objectives."""
+        return sum(machine.certificate.primal for machine in self.machines)
+
+    @property
+    def dual(self) -> float:
+        """Sum of the machines' dual objectives."""
+        return sum(machine.certificate.dual for machine in self.machines)
+
+    @property
+    def gap(self) -> float:
+        """Sum of the machines' duality gaps."""
+        return sum(machine.certificate.gap for machine in self.machines)
+
+    @property
+    def violation(self) -> float:
+        """The largest of the machines' KKT violations."""
+        return max((machine.certificate.violation for machine in self.machines), default=0.0)
+
+
+def fit(
+    dataset: Dataset,
+    config: TrainConfig,
+    *,
+    interrupted: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[float, Progress], None] | None = None,
+    on_trace: Callable[[TraceRow], None] | None = None,
+    on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_warning: Callable[[str], None] = lambda text: None,
+    holdout: Dataset | None = None,
+) -> FitResult:
+    """Trains the model that ``config`` describes.
+
+    ``on_machine(pair, result)`` is called as each machine is done. The time limit is for all machines together, the iteration
+    limit for each. A machine's held-out error counts the held-out examples of its own two classes. Raises DataError for data
+    that cannot be trained on and UsageError for a config that cannot.
+    """
+    config.check()
+    if config.svm_type != "c_svc":
+        number = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr").index(config.svm_type)
+        raise UsageError(
+            f"-s {number} ({config.svm_type}): training this type is not available in this version; "
+            "models of it can be read and used"
+        )
+    used = _usable(dataset)
+    labels, members = group_classes(dataset.y, used)
+    if len(labels) == 1:
+        on_warning(ONE_CLASS)
+    factors = _label_factors(config, labels, on_warning)
+    kernel = kernel_of(config, dataset.n_features)
+    module = solver_named(config.solver)
+    options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
+    began = time.perf_counter()
+    seconds, pairs, results = 0.0, [], []
+    for i, j in class_pairs(len(labels)):
+        pair = _pair(dataset, config, kernel, members, factors, i, j)
+        left_s = None if config.time_limit_s is None else max(0.0, config.time_limit_s - (time.perf_counter() - began))
+        result = run(
+            module,
+            pair.problem,
+            options,
+            eps=config.eps,
+            seed=config.seed,
+            limits=Limits(config.max_iter, left_s),
+            interrupted=interrupted,
+            on_progress=on_progress,
+            on_trace=on_trace,
+            holdout_error=None if holdout is None else _holdout_error(holdout, int(labels[i]), int(labels[j]), kernel),
+        )
+        seconds += result.seconds
+        pairs.append(pair)
+        results.append(result)
+        if on_machine is not None:
+            on_machine(pair, result)
+    model, sv_index = _assemble(dataset.rows, config.svm_type, kernel, labels, members, pairs, results)
+    status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
+    return FitResult(model, tuple(results), status, sv_index, seconds)
+
+
+def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
+    """The config's kernel; gamma 0 stands for 1/n_features."""
+    gamma = config.gamma or (1.0 / n_features if n_features else 0.0)
+    return Kernel(KERNEL_NAMES.index(config.kernel), gamma, config.coef0, config.degree)
+
+
+def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
+    """Labels in LIBSVM's order and each one's examples, in file order, among the examples ``used``.
+
+    Labels are cut to integers and stand in order of first appearance, but {−1, +1} is always (+1, −1).
+    Raises DataError for a label that is not a number or too large.
+    """
+    known = y[used]
+    bad = np.flatnonzero(~(np.abs(known) < 2**31))
+    if len(bad):
+        row = int(used[bad[0]])
+        raise DataError(f"example {row + 1} has label {y[row]:g}: a class label must be a number below 2^31 in size")
+    values, first, code = np.unique(np.trunc(known).astype(np.int64), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    if values[order].tolist() == [-1, 1]:
+        order = order[::-1]
+    return values[order], [used[code == c] for c in order]
+
+
+def _usable(dataset: Dataset) -> Ints:
+    """Examples with a weight above zero; those of weight 0 take no part."""
+    if dataset.n == 0:
+        raise DataError(f"{dataset.source or 'the data'}: no examples to train on")
+    bad = np.flatnonzero(~(np.isfinite(dataset.weights) & (dataset.weights >= 0)))
+    if len(bad):
+        raise DataError(f"example {bad[0] + 1} has weight {dataset.weights[bad[0]]:g}: it must be 0 or more, and finite")
+    used = np.flatnonzero(dataset.weights > 0)
+    if len(used) == 0:
+        raise DataError(f"{dataset.source or 'the data'}: every example has weight 0, none is left to train on")
+    return used
+
+
+def _label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
+    """What C is multiplied by for each class."""
+    factors = np.ones(len(labels))
+    for label, factor in config.class_weight:
+        if label not in labels:
+            on_warning(f"WARNING: class label {label} specified in weight is not found")
+        factors[labels == label] *= factor
+    return factors
+
+
+def _pair(dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
+    index = np.concatenate([members[i], members[j]])
+    n_i, n_j = len(members[i]), len(members[j])
+    C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
+    upper = C * np.repeat([factors[i], factors[j]], [n_i, n_j]) * dataset.weights[index]
+    bias: Bias = "free" if config.bias == "free" else "none"
+    problem = Problem(dataset.rows.take(index), np.repeat([1.0, -1.0], [n_i, n_j]), upper, kernel, bias)
+    return Pair(i, j, index, problem)
+
+
+def _holdout_error(holdout: Dataset, positive: int, negative: int, kernel: Kernel) -> Callable[[Solution], float]:
+    """The share of the held-out examples of two classes that a solution puts on the wrong side."""
+    y = np.trunc(holdout.y)
+    index = np.flatnonzero((y == positive) | (y == negative))
+    rows, is_positive = holdout.rows.take(index), y[index] == positive
+
+    def error(solution: Solution) -> float:
+        if len(index) == 0:
+            return float("nan")
+        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0] - solution.rho
+        return float(np.mean((response > 0) != is_positive))
+
+    return error
+
+
+def _assemble(
+    rows: Rows,
+    svm_type: str,
+    kernel: Kernel,
+    labels: Ints,
+    members: list[Ints],
+    pairs: list[Pair],
+    results: list[SolverResult],
+) -> tuple[Model, Ints]:
+    """The model of all machines over the union of their support vectors, and the training rows these are."""
+    is_support = np.zeros(rows.n, dtype=bool)
+    for pair, result in zip(pairs, results, strict=True):
+        is_support[pair.examples[result.solution.origin[result.solution.coef != 0]]] = True
+    kept = [group[is_support[group]] for group in members]
+    sv_index = np.concatenate(kept)
+    place = np.full(rows.n, -1, dtype=np.int64)
+    place[sv_index] = np.arange(len(sv_index))
+    machines = []
+    for pair, result in zip(pairs, results, strict=True):
+        coef = result.solution.coef
+        index = place[pair.examples[result.solution.origin]]
+        order = np.argsort(index, kind="stable")
+        order = order[coef[order] != 0]
+        machines.append(Machine(index[order], coef[order], float(result.solution.rho)))
+    support = rows.take(sv_index)
+    model = Model(
+        svm_type=svm_type,
+        kernel=kernel,
+        rows=support._replace(n_features=int(support.indices.max(initial=0))),
+        machines=tuple(machines),
+        labels=labels,
+        class_counts=np.array([len(group) for group in kept], dtype=np.int64),
+    )
+    return model, sv_index
+
+
+# --- cross-validation -----------------------------------------------------------------------------------------------------
+
+
+class Folds(NamedTuple):
+    """Fold f is the examples ``order[starts[f]:starts[f + 1]]``; its training set is the rest of ``order``, as it stands."""
+
+    order: Ints
+    starts: Ints
+
+
+def folds(y: Floats, k: int, rand: Callable[[], int], stratified: bool = True) -> Folds:
+    """svm-train's folds: shuffled by ``rand`` within each class (or over all), cut evenly.
+
+    As svm-train does, k = n (leave one out) is not stratified. Raises UsageError unless 2 ≤ k ≤ n.
+    """
+    n = len(y)
+    if not 2 <= k <= n:
+        raise UsageError(f"-v {k}: folds must be at least 2 and at most the number of examples, {n}")
+    everyone = np.arange(n)
+    groups = group_classes(y, everyone)[1] if stratified and k < n else [everyone]
+    shuffled = [_shuffle(group, rand) for group in groups]
+    parts = [[group[f * len(group) // k : (f + 1) * len(group) // k] for group in shuffled] for f in range(k)]
+    sizes = [sum(map(len, part)) for part in parts]
+    return Folds(np.concatenate([group for part in parts for group in part]), np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _shuffle(group: Ints, rand: Callable[[], int]) -> Ints:
+    items = group.tolist()
+    for i in range(len(items)):
+        j = i + rand() % (len(items) - i)
+        items[i], items[j] = items[j], items[i]
+    return np.array(items, dtype=np.int64)
+
+
+def cross_validate(
+    dataset: Dataset,
+    config: TrainConfig,
+    split: Folds,
+    *,
+    interrupted: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[float, Progress], None] | None = None,
+    on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_fit: Callable[[FitResult], None] | None = None,
+    on_warning: Callable[[str], None] = lambda text: None,
+) -> Floats:
+    """What a model of all other folds predicts for each example, (n,) in file order; ``on_fit`` is called after each fold.
+
+    ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold, as in svm-train. The answer
+    is nan, wrong for any label, where nothing is left to train on (every example is a class of its own) and after an
+    interruption.
+    """
+    predictions = np.full(dataset.n, np.nan)
+    for first, last in pairwise(split.starts):
+        held_out = split.order[first:last]
+        others = np.concatenate([split.order[:first], split.order[last:]])
+        if len(held_out) == 0 or len(others) == 0:
+            continue
+        found = fit(
+            dataset.take(others),
+            config,
+            interrupted=interrupted,
+            on_progress=on_progress,
+            on_machine=on_machine,
+            on_warning=on_warning,
+        )
+        if found.status is Status.INTERRUPTED:
+            break
+        if on_fit is not None:
+            on_fit(found)
+        predictions[held_out] = predict(found.model, decision_values(found.model, dataset.rows.take(held_out)))
+    return predictions
