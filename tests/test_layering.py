@@ -1,0 +1,105 @@
+"""The order of the rooms: imports go one way, nothing below the command line prints, numba stays behind its door."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "svmkit"
+
+#: Top to bottom: a module imports only from rooms above its own. A folder is one room.
+ROOMS = [
+    *("__init__", "errors", "_jit", "config", "data", "parallel", "problem", "trace"),
+    *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics"),
+    *("fit", "io", "cli", "__main__"),
+]
+
+#: The files of a folder that its other files may import.
+SHARED = {
+    "engine": {"rng", "vector", "reference", "pack"},
+    "maps": {"landmarks"},
+    "solvers": {"base"},
+    "io": {"files", "sparse_text"},
+    "cli": {"options", "main", "interrupt", "progress", "compat"},
+}
+
+#: Rooms in order of which neither may import the other: they meet in cli alone.
+APART = {"fit", "io"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_and_file(dotted: str) -> tuple[str, str]:
+    """``solvers.smo`` → (solvers, smo); ``data`` → (data, "")."""
+    room, _, rest = dotted.partition(".")
+    return room, rest.partition(".")[0]
+
+
+def dotted_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every module imported anywhere in the file, at the top, in a function, for type checking, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative imports hide where they go"
+            for alias in node.names:
+                inside = (PACKAGE.parent / (node.module or "").replace(".", "/") / alias.name).with_suffix("")
+                is_module = inside.is_dir() or inside.with_suffix(".py").exists()
+                yield (f"{node.module}.{alias.name}" if is_module else node.module or ""), node.lineno
+
+
+def objection(importer: str, imported: str) -> str | None:
+    """Why ``importer`` may not import ``imported`` (both dotted, below svmkit), or None."""
+    room, file = room_and_file(importer)
+    other, other_file = room_and_file(imported)
+    if room == other:
+        if room == file == "" or other_file in SHARED.get(room, set()) | {"", file}:
+            return None
+        return f"files of {room}/ share only {', '.join(sorted(SHARED.get(room, set())))}"
+    if {room, other} == APART:
+        return "fit and io meet only in cli"
+    return None if ROOMS.index(other) < ROOMS.index(room) else f"{other} stands below {room}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_module_keeps_to_its_room(path: Path) -> None:
+    name, tree = dotted_name(path), ast.parse(path.read_text("utf-8"))
+    assert room_and_file(name)[0] in ROOMS, f"{name} has no place in the order of rooms"
+    faults = []
+    for imported, line in imports(tree):
+        inside = imported.removeprefix("svmkit").lstrip(".")
+        if imported.partition(".")[0] == "svmkit" and (why := objection(name, inside or "__init__")):
+            faults.append(f"line {line} imports {imported}: {why}")
+        if imported.partition(".")[0] == "numba" and room_and_file(name)[0] not in ("_jit", "engine"):
+            faults.append(f"line {line} imports numba: only _jit.py and the engine's intrinsics do")
+    assert not faults, f"{path.relative_to(PACKAGE.parent)}: " + "; ".join(faults)
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.relative_to(PACKAGE).parts[0] != "cli"], ids=dotted_name)
+def test_nothing_below_the_command_line_prints(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        assert name not in ("print", "stdout", "stderr"), f"{path.relative_to(PACKAGE.parent)}, line {node.lineno}: {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_numba_is_never_imported_at_the_top(path: Path) -> None:
+    tops = ast.Module([n for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, (ast.Import, ast.ImportFrom))], [])
+    assert not [line for name, line in imports(tops) if name.partition(".")[0] == "numba"]
+
+
+def test_the_rules_can_fail() -> None:
+    assert objection("data", "problem") is not None
+    assert objection("solvers.smo", "solvers.pair") is not None
+    assert objection("fit", "io.libsvm_data") is not None
+    assert objection("io.libsvm_data", "fit") is not None
+    assert objection("solvers.smo", "solvers.base") is None
+    assert objection("cli.train", "fit") is None
