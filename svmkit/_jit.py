@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -79,11 +80,11 @@ class Helper:
 class Compiled:
     """A compiled function; call it with NumPy arrays and numbers of exactly the types in its signature."""
 
-    def __init__(self, function: Callable[..., Any], signature: str, fastmath: FastMath) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, fastmath: FastMath, name: str | None) -> None:
         self.function = function
         self.signature = signature
         self.fastmath = fastmath
-        self.__name__ = function.__name__
+        self.__name__ = name or function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.result, self.arguments = _parse_signature(signature)
@@ -113,9 +114,12 @@ class Compiled:
         return made
 
 
-def compiled(signature: str, fastmath: FastMath = False) -> Callable[[Callable[..., Any]], Compiled]:
-    """Marks an entry into compiled code; see the rules at the top of this file."""
-    return lambda function: Compiled(function, signature, fastmath)
+def compiled(signature: str, fastmath: FastMath = False, name: str | None = None) -> Callable[[Callable[..., Any]], Compiled]:
+    """Marks an entry into compiled code; see the rules at the top of this file.
+
+    ``name`` is for one function body compiled under several signatures.
+    """
+    return lambda function: Compiled(function, signature, fastmath, name)
 
 
 def helper(fastmath: FastMath = False) -> Callable[[Callable[..., Any]], Any]:
@@ -255,6 +259,9 @@ def _compile(function: Compiled) -> bytes:
     ir = overload.library.get_llvm_str().replace(symbol, function.name)
     binding = _llvm()
     module = binding.parse_assembly(ir)
+    for other in [*module.functions, *module.global_variables]:
+        if not other.is_declaration and other.name != function.name:
+            other.linkage = "internal"  # objects loaded side by side must not share one another's helpers
     code: bytes = _target_machine().emit_object(module)
     return code
 
@@ -283,8 +290,13 @@ def _llvm() -> Any:
 
 def _target_machine() -> Any:
     binding = _llvm()
+    x86 = platform.machine() in ("x86_64", "i686")  # where MCJIT mislinks position-independent objects
     return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=_host_features(), opt=3, reloc="pic", codemodel="jitdefault"
+        cpu=binding.get_host_cpu_name(),
+        features=_host_features(),
+        opt=3,
+        reloc="static" if x86 else "default",
+        codemodel="jitdefault",
     )
 
 

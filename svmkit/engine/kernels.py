@@ -1,26 +1,251 @@
-"""The kernel engine (plain NumPy until the fused loops are in)."""
+"""The kernel engine: blocks K[R, S], fused products K[R, S]·v, the diagonal, over packed rows; it counts what it evaluates.
+
+Values come in float32 for training (``TRAINING`` precision, where the data allow 1e-6 of √(K_ii K_jj)) and in float64 for all
+that is reported: predictions, certificates, the solvers' final check. Sums are float64 always. Nothing is cached: on cheap rows
+a recomputed value costs less than one read back from memory.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import threading
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, Literal
 
-from svmkit.data import Floats, Rows
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import fused
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+Real = Literal["f4", "f8"]
+
+#: Above this many features a block's table no longer fits the cache; columns are then sorted by feature instead.
+TABLE_FEATURES = 4096
+#: Columns the sorted form takes at a time.
+WIDE_COLUMNS = 1024
+#: Kernel values a piece of work should hold, so that threads share evenly and a piece costs far more than its start.
+PIECE_VALUES = 500_000
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows."""
+
+    real: Real
+    n_features: int
+    indptr: Ints
+    indices: NDArray[np.int32]
+    data: NDArray[Any]
+    half: NDArray[Any]
+    gram: Floats
+    serial: Ints
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    def take(self, index: Ints) -> Packed:
+        """The rows numbered ``index``, packed anew so that loops over them read memory in order."""
+        lengths = np.diff(self.indptr)[index]
+        indptr = np.zeros(len(index) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        source = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        precomputed = len(self.serial) > 0
+        return Packed(
+            real=self.real,
+            n_features=self.n_features,
+            indptr=indptr,
+            indices=self.indices[source],
+            data=self.data[source],
+            half=self.half[index],
+            gram=self.gram[index] if precomputed else self.gram,
+            serial=self.serial[index] if precomputed else self.serial,
+        )
+
+
+def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
+    """``rows`` scaled for ``kernel`` in the given precision."""
+    scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
+    data = rows.data * scale
+    half = 0.5 * rows.sqnorms() * scale**2
+    dtype = np.dtype(real)
+    return Packed(
+        real=real,
+        n_features=rows.n_features,
+        indptr=rows.indptr,
+        indices=rows.indices,
+        data=data.astype(dtype),
+        half=half.astype(dtype),
+        gram=rows.gram,
+        serial=rows.serial,
+    )
+
+
+def training_precision(rows: Rows, kernel: Kernel) -> Real:
+    """float32 where its kernel values stay within 1e-6 of √(K_ii K_jj) (measured in the tests), else float64.
+
+    What float32 loses grows with the exponent's two large halves (rbf) and with the power (polynomial). tanh of a small
+    argument loses relative accuracy at once, and precomputed values are as given.
+    """
+    if kernel.kind in (SIGMOID, PRECOMPUTED):
+        return "f8"
+    largest = float(rows.sqnorms().max(initial=0.0))
+    if kernel.kind == RBF:
+        return "f4" if kernel.gamma * largest <= 3.0 else "f8"
+    if kernel.kind == POLYNOMIAL:
+        base = kernel.gamma * largest + abs(kernel.coef0)
+        return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
+    return "f4" if largest < 1e30 else "f8"
+
+
+class Engine:
+    """Kernel values among the rows of one problem; ``evaluations`` counts those asked for."""
+
+    def __init__(self, rows: Rows, kernel: Kernel, real: Real | None = None) -> None:
+        self.rows = rows
+        self.kernel = kernel
+        self.packed = pack(rows, kernel, real or training_precision(rows, kernel))
+        self.evaluations = 0
+
+    def diagonal(self) -> Floats:
+        """K(x_i, x_i) (n,) in float64; not counted."""
+        return diagonal(self.rows, self.kernel)
+
+    def apply(self, left: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
+        """out (left.n,) += Σ_c K(left, row columns[c])·weights[c]; ``left`` is ``packed`` or rows taken from it."""
+        self.evaluations += left.n * len(columns)
+        _accumulate(self.kernel, left, self.packed, columns, weights[:, None], out[:, None])
+
+    def block(self, rows: Ints, columns: Ints) -> NDArray[Any]:
+        """K[rows, columns] in the training precision."""
+        self.evaluations += len(rows) * len(columns)
+        out = np.empty((len(rows), len(columns)), dtype=self.packed.real)
+        _fill(self.kernel, self.packed, rows, self.packed, columns, out, symmetric=False)
+        return out
+
+    def gram(self, rows: Ints, out: NDArray[Any]) -> None:
+        """K[rows, rows] into the corner of ``out`` (at least as large), each pair evaluated once."""
+        self.evaluations += len(rows) * (len(rows) + 1) // 2
+        _fill(self.kernel, self.packed, rows, self.packed, rows, out, symmetric=True)
+
+
+def diagonal(rows: Rows, kernel: Kernel) -> Floats:
+    """K(x_i, x_i) (n,) in float64; nan at a precomputed row whose values are not known."""
+    if kernel.kind == PRECOMPUTED:
+        return np.ascontiguousarray(rows.gram[np.arange(rows.n), rows.serial - 1])
+    if kernel.kind == RBF:
+        return np.ones(rows.n)
+    square = rows.sqnorms()
+    if kernel.kind == LINEAR:
+        return square
+    argument = kernel.gamma * square + kernel.coef0
+    values: Floats = argument**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(argument)
+    return values
 
 
 def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Floats:
     """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored."""
+    out = np.zeros((left.n, weights.shape[1]))
+    packed = pack(left, kernel, "f8")
+    others = packed if basis is left else pack(basis, kernel, "f8")
+    _accumulate(kernel, packed, others, np.arange(basis.n), weights, out)
+    return out
+
+
+# --- how the work is cut and which loop does it ---------------------------------------------------------------------------
+
+_own = threading.local()
+
+
+def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
     if kernel.kind == PRECOMPUTED:
-        return left.gram[:, basis.serial - 1] @ weights
+        out += left.gram[:, basis.serial[columns] - 1] @ weights
+        return
     width = max(left.n_features, basis.n_features) + 1
-    A, B = (np.zeros((r.n, width)) for r in (left, basis))
-    A[:, : left.n_features + 1], B[:, : basis.n_features + 1] = left.to_dense(), basis.to_dense()
-    dot = A @ B.T
-    if kernel.kind == LINEAR:
-        return dot @ weights
-    if kernel.kind == RBF:
-        return np.exp(-kernel.gamma * np.maximum((A**2).sum(1)[:, None] + (B**2).sum(1) - 2 * dot, 0)) @ weights
-    arg = kernel.gamma * dot + kernel.coef0
-    values = arg**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(arg)
-    product: Floats = values @ weights
-    return product
+    stride = -(-len(columns) // 128) * 128
+    padded = np.zeros((weights.shape[1], stride))
+    padded[:, : len(columns)] = weights.T
+    flat, shape = padded.reshape(-1), _shape(kernel, left.real)
+
+    def piece(r0: int, r1: int) -> None:
+        common = (*_arrays(left), r0, r1, *_arrays(basis), columns, flat, stride, out)
+        if width > TABLE_FEATURES:
+            fused.apply_wide[left.real](*shape, *common, *_sorted_space(basis, columns, left.real, width))
+        else:
+            fused.apply_table[left.real](*shape, _max_groups(left.real), *common, *_table_space(left.real, width))
+
+    _for_row_pieces(left.n, len(columns), piece)
+
+
+def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any], symmetric: bool) -> None:
+    """K(left[rows], basis[columns]) into ``out``, by pieces of columns."""
+    if kernel.kind == PRECOMPUTED:
+        out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
+        return
+    width = max(left.n_features, basis.n_features) + 1
+    shape = _shape(kernel, left.real)
+    wide = width > TABLE_FEATURES
+    step = 16 * _max_groups(left.real)
+
+    def piece(number: int) -> None:
+        c0, c1 = number * step, min((number + 1) * step, len(columns))
+        r0 = c0 if symmetric else 0
+        common = (*_arrays(left), rows, r0, len(rows), *_arrays(basis), columns, c0, c1, out)
+        if wide:
+            space = _sorted_space(basis, columns, left.real, width)
+            fused.block_wide[left.real](*shape, *common, *space)
+        else:
+            fused.block_table[left.real](*shape, _max_groups(left.real), *common, *_table_space(left.real, width))
+
+    parallel.run_pieces(piece, -(-len(columns) // step))
+    if symmetric:
+        fused.mirror[left.real](out, len(rows))
+
+
+def _for_row_pieces(n_rows: int, n_columns: int, work: Any) -> None:
+    n_pieces = max(1, min(64, n_rows // 64, n_rows * n_columns // PIECE_VALUES))
+    cuts = [n_rows * i // n_pieces for i in range(n_pieces + 1)]
+    parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
+
+
+def _arrays(packed: Packed) -> tuple[Ints, NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    return packed.indptr, packed.indices, packed.data, packed.half
+
+
+def _shape(kernel: Kernel, real: Real) -> tuple[int, float, int]:
+    return kernel.kind, kernel.coef0, kernel.degree
+
+
+def _max_groups(real: Real) -> int:
+    """Groups of 16 columns whose sums fit the registers: 8 registers of sums with AVX-512, as many smaller ones elsewhere."""
+    return 8 if real == "f4" else 4
+
+
+def _table_space(real: Real, width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """This thread's table, norms and values for a block."""
+    columns = 16 * _max_groups(real)
+    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("table", {})
+    key = (real, width)
+    if key not in spaces:
+        spaces.clear()
+        spaces[key] = (np.empty((width, columns), real), np.empty(columns, real), np.empty(columns, real))
+    space: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] = spaces[key]
+    return space
+
+
+def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
+    """Room for at most WIDE_COLUMNS of the columns sorted by feature, their norms and one row's values."""
+    at_most = min(WIDE_COLUMNS, -(-len(columns) // 16) * 16)
+    lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
+    room = int(lengths[-at_most:].sum())
+    return (
+        np.empty(width + 2, dtype=np.int64),
+        np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=real),
+        np.empty(at_most, dtype=real),
+        np.empty(at_most, dtype=real),
+    )

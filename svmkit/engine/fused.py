@@ -1,0 +1,241 @@
+"""Compiled loops over rows: blocks of kernel values, and K·v with the block never stored.
+
+Each body is compiled for float32 and float64. ``indptr, indices, data, half`` are packed rows (kernels.py: scaled values and
+half squared norms); names with ``b_`` the rows whose numbers ``columns`` lists, taken a block of at most 16·``max_groups`` at a
+time: scattered into the table ``W`` (features, 16·max_groups), or, when rows are sparse and features many, sorted by feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svmkit._jit import ORDERED, compiled, helper
+from svmkit.engine.vector import (
+    kernel_values,
+    row_values_1,
+    row_values_2,
+    row_values_4,
+    row_values_8,
+    weighted_sum_1,
+    weighted_sum_2,
+    weighted_sum_4,
+    weighted_sum_8,
+)
+
+
+@helper(ORDERED)
+def _groups_for(n_columns: Any, max_groups: Any) -> Any:
+    """The narrowest block (1, 2, 4, 8 groups of 16) that holds ``n_columns``, at most ``max_groups``."""
+    groups = 1
+    while groups < max_groups and 16 * groups < n_columns:
+        groups *= 2
+    return groups
+
+
+@helper(ORDERED)
+def _scatter(b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, W: Any, h: Any) -> None:
+    """Columns c0 … c1−1 of the list into the table's columns 0 …, zeros elsewhere."""
+    W[:] = 0
+    h[:] = 0
+    for c in range(c0, c1):
+        row = columns[c]
+        h[c - c0] = b_half[row]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            W[b_indices[k], c - c0] = b_data[k]
+
+
+@helper(ORDERED)
+def _values(
+    groups: Any,
+    W: Any,
+    indices: Any,
+    data: Any,
+    k0: Any,
+    k1: Any,
+    hx: Any,
+    h: Any,
+    kind: Any,
+    coef0: Any,
+    degree: Any,
+    out: Any,
+) -> None:
+    if groups == 8:
+        row_values_8(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
+    elif groups == 4:
+        row_values_4(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
+    elif groups == 2:
+        row_values_2(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
+    else:
+        row_values_1(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
+
+
+@helper(ORDERED)
+def _sum(groups: Any, values: Any, weights: Any, w0: Any) -> Any:
+    if groups == 8:
+        return weighted_sum_8(values, weights, w0)
+    if groups == 4:
+        return weighted_sum_4(values, weights, w0)
+    if groups == 2:
+        return weighted_sum_2(values, weights, w0)
+    return weighted_sum_1(values, weights, w0)
+
+
+def _apply(
+    kind: Any, coef0: Any, degree: Any, max_groups: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
+    weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """out[r, j] += Σ_c K(row r, columns[c]) · weights[j·stride + c] for r in r0 … r1−1; ``weights`` padded with zeros."""
+    n_columns = len(columns)
+    c0 = 0
+    while c0 < n_columns:
+        groups = _groups_for(n_columns - c0, max_groups)
+        c1 = min(c0 + 16 * groups, n_columns)
+        _scatter(b_indptr, b_indices, b_data, b_half, columns, c0, c1, W, h)
+        for r in range(r0, r1):
+            _values(groups, W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for j in range(out.shape[1]):
+                out[r, j] += _sum(groups, values, weights, j * stride + c0)
+        c0 = c1
+
+
+def _block(
+    kind: Any, coef0: Any, degree: Any, max_groups: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
+    out: Any, W: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
+    c0 = c_begin
+    while c0 < c_end:
+        groups = _groups_for(c_end - c0, max_groups)
+        c1 = min(c0 + 16 * groups, c_end)
+        _scatter(b_indptr, b_indices, b_data, b_half, columns, c0, c1, W, h)
+        for i in range(r0, r1):
+            r = rows[i]
+            _values(groups, W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for c in range(c1 - c0):
+                out[i, c0 + c] = values[c]
+        c0 = c1
+
+
+@helper(ORDERED)
+def _sort_by_feature(
+    b_indptr: Any,
+    b_indices: Any,
+    b_data: Any,
+    b_half: Any,
+    columns: Any,
+    c0: Any,
+    c1: Any,
+    first: Any,
+    who: Any,
+    what: Any,
+    h: Any,
+) -> None:
+    """Columns c0 … c1−1 by feature: entries ``first[f] … first[f + 1]`` of (who: column − c0, what: value)."""
+    first[:] = 0
+    for c in range(c0, c1):
+        row = columns[c]
+        h[c - c0] = b_half[row]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            first[b_indices[k] + 2] += 1
+    for f in range(2, len(first)):
+        first[f] += first[f - 1]
+    for c in range(c0, c1):
+        row = columns[c]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            f = b_indices[k] + 1
+            place = first[f]
+            who[place] = c - c0
+            what[place] = b_data[k]
+            first[f] = place + 1
+
+
+@helper(ORDERED)
+def _wide_values(
+    n_groups: Any, first: Any, who: Any, what: Any, indices: Any, data: Any, k0: Any, k1: Any,
+    hx: Any, h: Any, kind: Any, coef0: Any, degree: Any, values: Any,
+) -> None:  # fmt: skip
+    """Kernel values of one row against all columns sorted by feature: work only where both rows have the feature."""
+    for c in range(16 * n_groups):
+        values[c] = 0
+    for k in range(k0, k1):
+        f = indices[k]
+        x = data[k]
+        for place in range(first[f], first[f + 1]):
+            values[who[place]] += x * what[place]
+    for g in range(n_groups):
+        kernel_values(values, 16 * g, hx, h, kind, coef0, degree)
+
+
+def _apply_wide(
+    kind: Any, coef0: Any, degree: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
+    weights: Any, stride: Any, out: Any, first: Any, who: Any, what: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """As ``_apply``, for many features; ``len(values)`` columns at a time."""
+    n_columns = len(columns)
+    for c0 in range(0, n_columns, len(values)):
+        c1 = min(c0 + len(values), n_columns)
+        n_groups = (c1 - c0 + 15) // 16
+        h[:] = 0
+        _sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
+        for r in range(r0, r1):
+            _wide_values(
+                n_groups, first, who, what, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values
+            )
+            for j in range(out.shape[1]):
+                total = 0.0
+                for g in range(n_groups):
+                    total += weighted_sum_1(values[16 * g :], weights, j * stride + c0 + 16 * g)
+                out[r, j] += total
+
+
+def _block_wide(
+    kind: Any, coef0: Any, degree: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
+    out: Any, first: Any, who: Any, what: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """As ``_block``, for many features."""
+    for c0 in range(c_begin, c_end, len(values)):
+        c1 = min(c0 + len(values), c_end)
+        n_groups = (c1 - c0 + 15) // 16
+        h[:] = 0
+        _sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
+        for i in range(r0, r1):
+            r = rows[i]
+            _wide_values(
+                n_groups, first, who, what, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values
+            )
+            for c in range(c1 - c0):
+                out[i, c0 + c] = values[c]
+
+
+def _mirror(out: Any, n: Any) -> None:
+    """Copies the lower triangle of out[:n, :n] to the upper one."""
+    for i in range(n):
+        for j in range(i):
+            out[j, i] = out[i, j]
+
+
+def _for(real: str, body: Any, signature: str) -> Any:
+    """``body`` compiled with ``real`` (f4 or f8) in place of R in its signature."""
+    return compiled(signature.replace("R", real), ORDERED, name=f"{body.__name__}_{real}")(body)
+
+
+_HEAD = "void(i8, R, i8, "
+_PACKED = "i8[:], i4[:], R[:], R[:], "
+_SORTED = "i8[:], i4[:], R[:], R[:], R[:])"
+_TABLE = "R[:, :], R[:], R[:])"
+_APPLY = _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], "
+_BLOCK = _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], "
+
+apply_table = {real: _for(real, _apply, _HEAD + "i8, " + _APPLY + _TABLE) for real in ("f4", "f8")}
+apply_wide = {real: _for(real, _apply_wide, _HEAD + _APPLY + _SORTED) for real in ("f4", "f8")}
+block_table = {real: _for(real, _block, _HEAD + "i8, " + _BLOCK + _TABLE) for real in ("f4", "f8")}
+block_wide = {real: _for(real, _block_wide, _HEAD + _BLOCK + _SORTED) for real in ("f4", "f8")}
+mirror = {real: _for(real, _mirror, "void(R[:, :], i8)") for real in ("f4", "f8")}

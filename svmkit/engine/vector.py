@@ -1,0 +1,329 @@
+"""The hand-vectorised inner loops: one row against a block of columns, its kernel values, their weighted sum.
+
+A block of up to 128 columns (64 in float64) stands in a table ``W`` with one line a feature, so a row of sparse data is worked
+through nonzero by nonzero: broadcast the value, one fused multiply-add a register against the feature's line. The sums stay in
+registers through the kernel function. numba will not keep an array of sums in registers, so these loops are written as LLVM IR
+on vectors of 16 floats or 8 doubles, which LLVM maps to AVX-512, to pairs of AVX2 or to NEON registers as the CPU has them.
+
+A pair's value depends only on the two rows: products are added in ascending feature order whichever row is the column, absent
+features add an exact zero, and the same instructions run for every block width. So K(x, z) = K(z, x) to the bit, on every path.
+
+Rows come scaled (kernels.py): s = √(2 gamma log₂e) for rbf, √gamma for polynomial and sigmoid, with h = s²‖x‖²/2:
+
+    linear  t        rbf  2^min(t − (h_x + h_z), 0)        polynomial  (t + coef0)^degree        sigmoid  tanh(t + coef0)
+
+where t is the inner product of the scaled rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import factorial, log
+from typing import Any
+
+from svmkit._jit import intrinsic
+
+#: Columns to a group; a block holds 1, 2, 4 or 8 groups (at most 4 in float64).
+GROUP = 16
+_KEEP_ORDER = ("contract", "nnan", "ninf", "nsz", "arcp")
+_REORDER = (*_KEEP_ORDER, "reassoc")
+
+
+def _row_values(groups: int) -> Any:
+    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out[:16·groups] = K(row, columns).
+
+    The row's nonzeros are ``indices[k0:k1], data[k0:k1]``; ``W`` (features, columns), ``h`` (columns,), ``out`` (columns,) and
+    ``data`` share one float type; ``kind`` as in problem.py.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def row_values(
+        _ctx: Any,
+        W: Any,
+        indices: Any,
+        data: Any,
+        k0: Any,
+        k1: Any,
+        hx: Any,
+        h: Any,
+        kind: Any,
+        coef0: Any,
+        degree: Any,
+        out: Any,
+    ) -> Any:
+        real = data.dtype
+        signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = _Vectors(builder, real.bitwidth, groups)
+            pointer = [
+                context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
+                for t, a in zip(sig.args, args, strict=True)
+            ]
+            w_array = context.make_array(sig.args[0])(context, builder, args[0])
+            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]
+            sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4])
+            values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
+            vec.store(values, pointer[10])
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return row_values
+
+
+def _kernel_values() -> Any:
+    """``f(products, place, h_x, h, kind, coef0, degree)``: one group of inner products at ``place`` turned into kernel values."""
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def kernel_values(_ctx: Any, products: Any, place: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> Any:
+        real = products.dtype
+        signature = types.void(products, types.int64, real, h, types.int64, real, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = _Vectors(builder, real.bitwidth, 1)
+            data, norms = (
+                builder.gep(context.make_array(sig.args[i])(context, builder, args[i]).data, [args[1]]) for i in (0, 3)
+            )
+            sums = [vec.load(data, i) for i in range(vec.count)]
+            vec.store(vec.kernel(sums, hx=args[2], h=norms, kind=args[4], coef0=args[5], degree=args[6]), data)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return kernel_values
+
+
+def _weighted_sum(groups: int) -> Any:
+    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over 16·groups columns, products and sums in float64."""
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def weighted_sum(_ctx: Any, values: Any, weights: Any, w0: Any) -> Any:
+        signature = types.float64(values, weights, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = _Vectors(builder, values.dtype.bitwidth, groups)
+            data = context.make_array(sig.args[0])(context, builder, args[0]).data
+            factors = context.make_array(sig.args[1])(context, builder, args[1]).data
+            return vec.dot64(data, builder.gep(factors, [args[2]]))
+
+        return signature, generate
+
+    return weighted_sum
+
+
+row_values_1 = intrinsic(lambda: _row_values(1))
+row_values_2 = intrinsic(lambda: _row_values(2))
+row_values_4 = intrinsic(lambda: _row_values(4))
+row_values_8 = intrinsic(lambda: _row_values(8))
+kernel_values = intrinsic(_kernel_values)
+weighted_sum_1 = intrinsic(lambda: _weighted_sum(1))
+weighted_sum_2 = intrinsic(lambda: _weighted_sum(2))
+weighted_sum_4 = intrinsic(lambda: _weighted_sum(4))
+weighted_sum_8 = intrinsic(lambda: _weighted_sum(8))
+
+
+class _Vectors:
+    """Writes LLVM IR for ``groups`` groups of 16 columns, as registers of 16 floats or 8 doubles."""
+
+    def __init__(self, builder: Any, bits: int, groups: int) -> None:
+        from llvmlite import ir
+
+        self.ir, self.b, self.bits = ir, builder, bits
+        self.lanes = 512 // bits
+        self.count = groups * GROUP // self.lanes
+        self.real = ir.FloatType() if bits == 32 else ir.DoubleType()
+        self.type = ir.VectorType(self.real, self.lanes)
+        self.int_type = ir.VectorType(ir.IntType(bits), self.lanes)
+        self.i64 = ir.IntType(64)
+
+    def splat(self, scalar: Any) -> Any:
+        """A register with ``scalar`` (an IR value or a number) in every lane."""
+        ir = self.ir
+        if not hasattr(scalar, "type"):
+            return ir.Constant(self.type, [ir.Constant(self.real, float(scalar))] * self.lanes)
+        undefined = ir.Constant(self.type, ir.Undefined)
+        first = self.b.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+        return self.b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+
+    def load(self, pointer: Any, register: int, align: int | None = None) -> Any:
+        base = self.b.bitcast(pointer, self.type.as_pointer())
+        return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=align or self.bits // 8)
+
+    def store(self, values: Sequence[Any], pointer: Any) -> None:
+        base = self.b.bitcast(pointer, self.type.as_pointer())
+        for register, value in enumerate(values):
+            self.b.store(value, self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=self.bits // 8)
+
+    def mul_add(self, x: Any, y: Any, z: Any) -> Any:
+        """x·y + z, one instruction where the CPU has it."""
+        return self.b.fadd(self.b.fmul(x, y, flags=_KEEP_ORDER), z, flags=_KEEP_ORDER)
+
+    def inner_products(self, W: Any, line_length: Any, indices: Any, data: Any, k0: Any, k1: Any) -> list[Any]:
+        """Σ_k data[k] · W[indices[k], :], one register for every 16 (8) columns."""
+        b, ir = self.b, self.ir
+        before = b.block
+        loop, after = b.append_basic_block("nonzeros"), b.append_basic_block("summed")
+        zero = ir.Constant(self.type, None)
+        b.cbranch(b.icmp_signed("<", k0, k1), loop, after)
+        b.position_at_end(loop)
+        k = b.phi(self.i64)
+        k.add_incoming(k0, before)
+        sums = [b.phi(self.type) for _ in range(self.count)]
+        feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
+        value = self.splat(b.load(b.gep(data, [k])))
+        line = b.gep(W, [b.mul(feature, line_length)])
+        added = [self.mul_add(value, self.load(line, i), old) for i, old in enumerate(sums)]
+        following = b.add(k, ir.Constant(self.i64, 1))
+        k.add_incoming(following, loop)
+        for old, new in zip(sums, added, strict=True):
+            old.add_incoming(zero, before)
+            old.add_incoming(new, loop)
+        b.cbranch(b.icmp_signed("<", following, k1), loop, after)
+        b.position_at_end(after)
+        done = []
+        for new in added:
+            final = b.phi(self.type)
+            final.add_incoming(zero, before)
+            final.add_incoming(new, loop)
+            done.append(final)
+        return done
+
+    def kernel(self, sums: list[Any], hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> list[Any]:
+        """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid)."""
+        b, ir = self.b, self.ir
+        start = b.block
+        done = b.append_basic_block("values")
+        results = []
+        outcomes: list[tuple[Any, list[Any]]] = []
+        cases = []
+        for number, make in ((1, self._polynomial), (2, self._rbf), (3, self._sigmoid)):
+            block = b.append_basic_block(f"kind{number}")
+            b.position_at_end(block)
+            values = make(sums, hx, h, coef0, degree)
+            outcomes.append((b.block, values))
+            b.branch(done)
+            cases.append((number, block))
+        b.position_at_end(start)
+        switch = b.switch(kind, done)
+        for number, block in cases:
+            switch.add_case(ir.Constant(self.i64, number), block)
+        b.position_at_end(done)
+        for i, linear in enumerate(sums):
+            value = b.phi(self.type)
+            value.add_incoming(linear, start)
+            for block, values in outcomes:
+                value.add_incoming(values[i], block)
+            results.append(value)
+        return results
+
+    def _rbf(self, sums: list[Any], hx: Any, h: Any, _coef0: Any, _degree: Any) -> list[Any]:
+        half = self.splat(hx)
+        zero = self.splat(0.0)
+        out = []
+        for i, t in enumerate(sums):
+            norms = self.b.fadd(half, self.load(h, i), flags=_KEEP_ORDER)
+            exponent = self.b.fsub(t, norms, flags=("nnan", "ninf", "nsz"))
+            out.append(self.exp2(self._smaller(exponent, zero)))
+        return out
+
+    def _polynomial(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, degree: Any) -> list[Any]:
+        b, ir = self.b, self.ir
+        shift = self.splat(coef0)
+        bases = [b.fadd(t, shift, flags=_KEEP_ORDER) for t in sums]
+        before = b.block
+        loop, after = b.append_basic_block("power"), b.append_basic_block("powered")
+        one = self.splat(1.0)
+        b.cbranch(b.icmp_signed(">", degree, ir.Constant(self.i64, 0)), loop, after)
+        b.position_at_end(loop)
+        left = b.phi(self.i64)
+        left.add_incoming(degree, before)
+        powers = [b.phi(self.type) for _ in bases]
+        following = b.sub(left, ir.Constant(self.i64, 1))
+        left.add_incoming(following, loop)
+        products = [b.fmul(p, x, flags=("nsz",)) for p, x in zip(powers, bases, strict=True)]
+        for power, product in zip(powers, products, strict=True):
+            power.add_incoming(one, before)
+            power.add_incoming(product, loop)
+        b.cbranch(b.icmp_signed(">", following, ir.Constant(self.i64, 0)), loop, after)
+        b.position_at_end(after)
+        out = []
+        for product in products:
+            value = b.phi(self.type)
+            value.add_incoming(one, before)
+            value.add_incoming(product, loop)
+            out.append(value)
+        return out
+
+    def _sigmoid(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, _degree: Any) -> list[Any]:
+        """tanh u = (1 − e)/(1 + e)·sign u with e = 2^(−2|u| log₂e)."""
+        b = self.b
+        shift, one, zero = self.splat(coef0), self.splat(1.0), self.splat(0.0)
+        rate = self.splat(2.0 / log(2.0))
+        out = []
+        for t in sums:
+            u = b.fadd(t, shift, flags=_KEEP_ORDER)
+            minus = b.fsub(zero, u, flags=("nsz",))
+            below = b.fcmp_ordered("<", u, zero)
+            e = self.exp2(b.fmul(b.select(below, u, minus), rate, flags=_KEEP_ORDER))
+            size = b.fdiv(b.fsub(one, e), b.fadd(one, e))
+            out.append(b.select(below, b.fsub(zero, size, flags=("nsz",)), size))
+        return out
+
+    def _smaller(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.fcmp_ordered("<", x, y), x, y)
+
+    def exp2(self, t: Any) -> Any:
+        """2^t for t ≤ 0: t = n + f with |f| ≤ ½, a polynomial for 2^f, and n added to the exponent bits.
+
+        Below 2^−126 (2^−1022) the result stays at that smallest normal number. Error: .7 units in the last place of float32
+        (Taylor's series to f⁷ leaves 4e-9), 2 of float64 (to f¹³).
+        """
+        b, ir = self.b, self.ir
+        mantissa, bias = (23, 127) if self.bits == 32 else (52, 1023)
+        terms = 7 if self.bits == 32 else 13
+        lowest = self.splat(float(1 - bias))
+        t = b.select(b.fcmp_ordered(">", t, lowest), t, lowest)
+        floor = self._function("llvm.floor", self.type, [self.type])
+        n = b.call(floor, [b.fadd(t, self.splat(0.5))])
+        f = b.fsub(t, n)
+        p = self.splat(log(2.0) ** terms / factorial(terms))
+        for power in range(terms - 1, -1, -1):
+            p = self.mul_add(p, f, self.splat(log(2.0) ** power / factorial(power)))
+        whole = b.fptosi(n, self.int_type)
+        lanes = [ir.Constant(self.int_type.element, 1)] * self.lanes
+        biased = b.add(whole, ir.Constant(self.int_type, [ir.Constant(self.int_type.element, bias)] * self.lanes))
+        scale = b.shl(biased, ir.Constant(self.int_type, [ir.Constant(self.int_type.element, mantissa) for _ in lanes]))
+        return b.fmul(p, b.bitcast(scale, self.type))
+
+    def _function(self, name: str, result: Any, arguments: list[Any]) -> Any:
+        """LLVM's own function ``name``, in the version for the vector type that is its last argument."""
+        from numba.core import cgutils
+
+        vector = arguments[-1]
+        suffix = f"v{vector.count}f{32 if vector.element == self.ir.FloatType() else 64}"
+        return cgutils.get_or_insert_function(self.b.module, self.ir.FunctionType(result, arguments), f"{name}.{suffix}")
+
+    def dot64(self, values: Any, weights: Any) -> Any:
+        """Σ values·weights with float64 products, in two running sums a register half, folded at the end."""
+        b, ir = self.b, self.ir
+        eight = ir.VectorType(ir.DoubleType(), 8)
+        total = ir.Constant(eight, None)
+        base = b.bitcast(weights, eight.as_pointer())
+        part_type = ir.VectorType(self.real, 8)
+        parts = b.bitcast(values, part_type.as_pointer())
+        for i in range(self.count * self.lanes // 8):
+            place = [ir.Constant(self.i64, i)]
+            value = b.load(b.gep(parts, place), align=self.bits // 8)
+            wide = b.fpext(value, eight) if self.bits == 32 else value
+            factor = b.load(b.gep(base, place), align=8)
+            total = b.fadd(b.fmul(wide, factor, flags=_REORDER), total, flags=_REORDER)
+        fold = self._function("llvm.vector.reduce.fadd", ir.DoubleType(), [ir.DoubleType(), eight])
+        return b.call(fold, [ir.Constant(ir.DoubleType(), 0.0), total], fastmath=_REORDER)
