@@ -111,18 +111,18 @@ def fit(
             f"-s {number} ({config.svm_type}): training this type is not available in this version; "
             "models of it can be read and used"
         )
-    used = _usable(dataset)
+    used = usable_examples(dataset)
     labels, members = group_classes(dataset.y, used)
     if len(labels) == 1:
         on_warning(ONE_CLASS)
-    factors = _label_factors(config, labels, on_warning)
+    factors = label_factors(config, labels, on_warning)
     kernel = kernel_of(config, dataset.n_features)
     module = solver_named(config.solver)
     options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
     began = time.perf_counter()
     seconds, pairs, results = 0.0, [], []
     for i, j in class_pairs(len(labels)):
-        pair = _pair(dataset, config, kernel, members, factors, i, j)
+        pair = pair_problem(dataset, config, kernel, members, factors, i, j)
         left_s = None if config.time_limit_s is None else max(0.0, config.time_limit_s - (time.perf_counter() - began))
         result = run(
             module,
@@ -170,7 +170,7 @@ def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
     return values[order], [used[code == c] for c in order]
 
 
-def _usable(dataset: Dataset) -> Ints:
+def usable_examples(dataset: Dataset) -> Ints:
     """Examples with a weight above zero; those of weight 0 take no part."""
     if dataset.n == 0:
         raise DataError(f"{dataset.source or 'the data'}: no examples to train on")
@@ -183,7 +183,7 @@ def _usable(dataset: Dataset) -> Ints:
     return used
 
 
-def _label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
+def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
     """What C is multiplied by for each class."""
     factors = np.ones(len(labels))
     for label, factor in config.class_weight:
@@ -193,7 +193,10 @@ def _label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str]
     return factors
 
 
-def _pair(dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
+def pair_problem(
+    dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
+) -> Pair:
+    """The binary problem of classes i and j; ``members`` and ``factors`` are each class's examples and weight."""
     index = np.concatenate([members[i], members[j]])
     n_i, n_j = len(members[i]), len(members[j])
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))

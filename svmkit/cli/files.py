@@ -1,0 +1,62 @@
+"""Files as commands see them: checked before any work, read with warnings on stderr, ``-`` for the standard streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from svmkit.cli.progress import Reporter
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.model import Model
+
+
+def check_output(path: str, *inputs: str) -> None:
+    """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``inputs`` (UsageError)."""
+    if path == "-":
+        return
+    for name in inputs:
+        if name != "-" and os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
+            raise UsageError(f"{path}: is the input {name} itself and would be overwritten")
+    from svmkit.io.files import check_writable
+
+    check_writable(path)
+
+
+def begin(threads: int, reporter: Reporter) -> None:
+    """What every command that computes does first: sets the number of threads, and listens for a cold start."""
+    from svmkit import _jit, parallel
+
+    parallel.use_threads(threads)
+    _jit.on_compile(reporter.compiling)
+
+
+def read_data(path: str, reporter: Reporter, precomputed: bool = False) -> Dataset:
+    """The data set in ``path``."""
+    from svmkit.io.libsvm_data import read_dataset
+
+    return read_dataset(path, precomputed=precomputed, on_warning=reporter.warn)
+
+
+def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:
+    """A model and the data it is to judge."""
+    if model == data == "-":
+        raise UsageError("DATA and MODEL cannot both be standard input")
+    from svmkit.io.model_libsvm import read_model
+
+    found = read_model(model)
+    return found, read_data(data, reporter, precomputed=found.kernel.name == "precomputed")
+
+
+def write(path: str, content: bytes) -> None:
+    """Writes a file whole or not at all; ``-`` is standard output."""
+    if path == "-":
+        sys.stdout.buffer.write(content)
+        return
+    from svmkit.io.files import atomic_output
+
+    with atomic_output(path) as file:
+        file.write(content)

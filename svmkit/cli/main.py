@@ -1,0 +1,132 @@
+"""``svmkit``: finds the command, and turns whatever goes wrong below into one line for people and an exit code.
+
+Commands are imported when they are called: their summaries stand here, so that ``svmkit --help`` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from svmkit import __version__
+from svmkit.errors import SvmkitError
+
+COMMANDS = {
+    "train": "Train a model on a LIBSVM file.",
+    "predict": "Write a model's labels, decision values or probabilities.",
+    "eval": "Score a model on labelled data; certify its optimality.",
+    "scale": "Bring every feature into one range.",
+    "warmup": "Compile everything now, so that no later run has to.",
+}
+OLD_TOOLS = {
+    "svm-train": "LIBSVM's svm-train: its options, text, files and exit codes.",
+    "svm-predict": "LIBSVM's svm-predict, likewise.",
+    "svm-scale": "LIBSVM's svm-scale, likewise.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports ``svmkit.cli.NAME`` only when command NAME is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"svmkit.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            raise click.UsageError(f"no such command: {args[0]}; there are {', '.join([*COMMANDS, *OLD_TOOLS])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("The old tools by their names"):
+            formatter.write_dl(list(OLD_TOOLS.items()))
+
+
+EPILOG = """\b
+Exit codes:
+  0  done
+  1  bad data, a bad model, or trouble at run time
+  2  wrong usage
+  3  training stopped before the tolerance was met, and --strict was given
+  130, 143  stopped by Ctrl-C or SIGTERM (train saves the model so far)
+"""
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["--help"], "max_content_width": 120},
+    epilog=EPILOG,
+)
+@click.version_option(__version__, message="svmkit %(version)s")
+def group() -> None:
+    """Support vector machines from the shell: LIBSVM's files and options, more solvers, less waiting."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs ``svmkit`` with the arguments ``argv`` (default: the process's own) and returns its exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] in OLD_TOOLS:
+        tool = import_module(f"svmkit.cli.compat.{args[0].replace('-', '_')}")
+        return int(tool.main(args[1:]) or 0)
+    return guarded(lambda: group.main(args=args, prog_name="svmkit", standalone_mode=False))
+
+
+def guarded(action: Callable[[], Any]) -> int:
+    """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = int(action() or 0)
+        sys.stdout.flush()
+        return code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SvmkitError as error:
+        return _say(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("stopped; nothing was written", 130)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _forget_stdout()
+        return 1
+    except OSError as error:
+        _forget_stdout()
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _say(f"{where}{error.strerror or error}", 1)
+    except MemoryError:
+        return _say("not enough memory for this", 1)
+    except Exception as error:
+        if os.environ.get("SVMKIT_DEBUG") == "1":
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        return _say(f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1.", 1)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"svmkit: {message}", err=True)
+    return code
+
+
+def _terminate(signum: int, frame: object) -> None:
+    sys.exit(128 + signum)
+
+
+def _forget_stdout() -> None:
+    """Points stdout at nothing, so that what is left in its buffer raises no second error when Python exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

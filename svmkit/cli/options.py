@@ -1,0 +1,134 @@
+"""The options that commands share: every default of training comes from ``TrainConfig``, each option is declared once.
+
+LIBSVM's letters keep LIBSVM's meaning (``-h 0`` is shrinking, so only ``--help`` asks for help).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
+from svmkit.solvers import NAMES as SOLVERS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Settings of every command: only ``--help`` is help, and long lines are used.
+CONTEXT = {"help_option_names": ["--help"], "max_content_width": 120}
+
+
+def numbered(names: Sequence[str], **aliases: str) -> Callable[[str], str]:
+    """Reads one of ``names``, given as such, by an alias or by LIBSVM's number."""
+
+    def read(text: str) -> str:
+        if text.isascii() and text.isdigit() and int(text) < len(names):
+            return names[int(text)]
+        name = aliases.get(text.lower(), text.lower())
+        if name not in names:
+            choices = ", ".join(f"{number} {name}" for number, name in enumerate(names))
+            raise click.BadParameter(f"{text!r} is none of {choices}")
+        return name
+
+    return read
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """Reads ``key=value``."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r} is not key=value")
+    return key, value
+
+
+def config_option(field: str, *names: str, **settings: Any) -> Callable[[F], F]:
+    """An option whose parameter is the ``TrainConfig`` field of that name, with its default."""
+    default = getattr(TrainConfig, field)
+    shown = {} if default in (None, ()) else {"show_default": True}
+    return click.option(*names, field, **{"default": default, **shown, **settings})
+
+
+weight_option = config_option(
+    "class_weight",
+    "-w",
+    "--weight",
+    type=(int, float),
+    multiple=True,
+    metavar="LABEL FACTOR",
+    help="Multiply C of class LABEL by FACTOR; -w1 5 is -w 1 5. Repeatable.",
+)
+without_bias = click.option(
+    "--no-bias", "bias", flag_value="none", default=TrainConfig.bias, help="f(x) without a threshold: rho = 0."
+)
+threads_option = config_option("threads", "-j", "--threads", type=int, metavar="N", show_default="all", help="Cores to use.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress; warnings and errors still appear.")
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+
+_CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    config_option("svm_type", "-s", "--svm-type", type=numbered(SVM_TYPES), metavar="0..4|NAME", help="What is trained."),
+    config_option(
+        "kernel", "-t", "--kernel", type=numbered(KERNELS, poly="polynomial"), metavar="0..4|NAME", help="The kernel K(u, v)."
+    ),
+    config_option("degree", "-d", "--degree", type=int, metavar="INT", help="Degree of the polynomial kernel."),
+    config_option(
+        "gamma",
+        "-g",
+        "--gamma",
+        type=float,
+        metavar="X",
+        show_default="1/number of features",
+        help="gamma of (gamma u·v + coef0)^degree, exp(-gamma |u - v|²) and tanh(gamma u·v + coef0); 0 means the default.",
+    ),
+    config_option("coef0", "-r", "--coef0", type=float, metavar="X", help="coef0 of the polynomial and sigmoid kernels."),
+    config_option("C", "-c", "--C", type=float, metavar="X", help="Cost of an error."),
+    config_option(
+        "lam",
+        "--lambda",
+        type=float,
+        metavar="X",
+        help="The λ form in place of -c: min λ/2 |w|² + mean hinge loss, C = 1/(λ n).",
+    ),
+    config_option("cache_mb", "-m", "--cache-mb", type=float, metavar="MB", help="Memory for kernel values."),
+    config_option("eps", "-e", "--eps", type=float, metavar="X", help="Tolerance: training stops at this KKT violation."),
+    config_option(
+        "shrinking",
+        "-h",
+        "--shrinking",
+        type=click.BOOL,
+        metavar="0|1",
+        show_default="1",
+        help="Set examples at their bounds aside.",
+    ),
+    weight_option,
+    without_bias,
+    config_option("solver", "--solver", type=click.Choice(SOLVERS), help="The algorithm; see --list-solvers."),
+    config_option(
+        "solver_options",
+        "-O",
+        "--solver-option",
+        type=key_value,
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A knob of the solver's own; see --list-solvers. Repeatable.",
+    ),
+    config_option("max_iter", "--max-iter", type=int, metavar="N", help="Stop after N iterations a machine."),
+    config_option("time_limit_s", "--time-limit", type=float, metavar="S", help="Stop after S seconds of training."),
+    config_option("seed", "--seed", type=int, metavar="N", help="Where random choices start."),
+)
+
+
+def config_options(function: F) -> F:
+    """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
+    return stack(*_CONFIG_OPTIONS)(function)
+
+
+def stack(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several option decorators as one, shown in ``--help`` in the order given."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

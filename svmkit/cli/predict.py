@@ -1,0 +1,99 @@
+"""``svmkit predict``: what a model says of new data, a line an example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from svmkit.cli import files
+from svmkit.cli.options import CONTEXT, quiet_option, threads_option
+from svmkit.cli.progress import Reporter
+from svmkit.cli.report import class_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from svmkit.data import Dataset, Floats
+    from svmkit.model import Model
+
+EPILOG = """\b
+OUTPUT, a line an example, in the order of DATA:
+  label     the label, as svm-predict writes it (regression: the value); no header
+  decision  the decision values, blank-separated, no header: one for two classes
+            (positive: the first label of the model), one a pair of classes else
+  all       label, decision values and, where the model has them, probabilities,
+            tab-separated under a header: label, A_vs_B (positive: A), p_A
+
+Numbers read back exactly. The accuracy on DATA's labels goes to standard error.
+DATA may be - (standard input), OUTPUT is standard output unless named.
+"""
+
+
+@click.command("predict", context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("data", metavar="DATA")
+@click.argument("model", metavar="MODEL")
+@click.argument("output", metavar="[OUTPUT]", default="-")
+@click.option(
+    "--output",
+    "kind",
+    type=click.Choice(["label", "decision", "all"]),
+    default="label",
+    show_default=True,
+    help="What to write; see below.",
+)
+@threads_option
+@quiet_option
+def command(data: str, model: str, output: str, kind: str, threads: int, quiet: bool) -> None:
+    """Write what MODEL says of the examples of DATA."""
+    files.check_output(output, data, model)
+    from svmkit.model import decision_values, predict
+
+    with Reporter(quiet) as reporter:
+        files.begin(threads, reporter)
+        machine, dataset = files.read_model_and_data(model, data, reporter)
+        decisions = decision_values(machine, dataset.rows)
+        labels = predict(machine, decisions)
+        if kind == "label":
+            lines = _label_lines(machine, labels)
+        elif kind == "decision":
+            lines = _number_lines(decisions, " ")
+        else:
+            lines = _all_lines(machine, labels, decisions)
+        files.write(output, "".join(f"{line}\n" for line in lines).encode("ascii"))
+        if not quiet:
+            reporter.note(_score(machine, dataset, labels))
+
+
+def _label_lines(model: Model, labels: Floats) -> Iterable[str]:
+    if model.labels is None:
+        return (f"{value:.17g}" for value in labels.tolist())
+    return map(str, labels.astype("int64").tolist())
+
+
+def _number_lines(table: Floats, separator: str) -> Iterable[str]:
+    """Shortest texts that read back as the same doubles."""
+    return (separator.join(map(repr, row)) for row in table.tolist())
+
+
+def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]:
+    names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)] or ["decision"]
+    columns = [_label_lines(model, labels), _number_lines(decisions, "\t")]
+    if model.labels is not None and model.prob_a is not None:
+        from svmkit.calibrate import probabilities
+
+        names += [f"p_{label}" for label in model.labels.tolist()]
+        columns.append(_number_lines(probabilities(model, decisions), "\t"))
+    yield "\t".join(["label", *names])
+    for cells in zip(*columns, strict=True):
+        yield "\t".join(cells)
+
+
+def _score(model: Model, dataset: Dataset, labels: Floats) -> str:
+    """How the labels of the data compare."""
+    from svmkit import metrics
+
+    if model.svm_type in ("epsilon_svr", "nu_svr"):
+        return f"mean squared error {metrics.mean_squared_error(dataset.y, labels):g} over {dataset.n:,} examples"
+    right = int((labels == dataset.y).sum())
+    return f"accuracy {100 * right / max(1, dataset.n):g} % ({right:,} of {dataset.n:,})"

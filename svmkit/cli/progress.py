@@ -1,0 +1,128 @@
+"""What a waiting person sees on stderr: one line that overwrites itself on a terminal, a plain line every 5 s elsewhere.
+
+The only time ever promised is a limit the user set: how long a solver still needs is not known, so it is not said.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import click
+
+from svmkit.config import TrainConfig
+from svmkit.trace import Progress
+
+_PLAIN_EVERY_S = 5.0
+_LIVE_EVERY_S = 0.1
+_COLD_S = 2.0
+_COLD = "compiling the inner loops for this machine (first run only; 'svmkit warmup' does it ahead of time)"
+
+
+class Reporter:
+    """Progress, notes and warnings of one command; all lines go to stderr, and no progress with ``quiet``."""
+
+    def __init__(self, quiet: bool, config: TrainConfig | None = None) -> None:
+        self.quiet = quiet
+        self.config = config
+        self.live = sys.stderr.isatty()
+        self._began = time.perf_counter()
+        self._next = self._began + (3 * _LIVE_EVERY_S if self.live else _PLAIN_EVERY_S)
+        self._open_line = False
+        self._lock = threading.RLock()
+        self._cold: threading.Timer | None = None
+        self._said_cold = quiet
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_waiting()
+        self._end_line()
+
+    def show(self, describe: Callable[[float], str]) -> None:
+        """Shows ``describe(seconds so far)`` if it is time for it; cheap enough to be called at every step."""
+        self._stop_waiting()
+        now = time.perf_counter()
+        if self.quiet or now < self._next:
+            return
+        self._next = now + (_LIVE_EVERY_S if self.live else _PLAIN_EVERY_S)
+        text = describe(now - self._began)
+        if not self.live:
+            self.note(text)
+            return
+        with self._lock:
+            width = shutil.get_terminal_size().columns - 1
+            click.echo(f"\r{text[:width]}\x1b[K", err=True, nl=False)
+            self._open_line = True
+
+    def machines(self, total: int) -> Machines:
+        """A listener for a training of ``total`` machines."""
+        return Machines(self, total)
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        with self._lock:
+            self._end_line()
+            click.echo(f"svmkit: {text}", err=True)
+
+    def warn(self, text: str) -> None:
+        """A warning, shown whatever ``quiet`` says."""
+        self.note(f"warning: {text.removeprefix('WARNING: ')}")
+
+    def compiling(self, name: str) -> None:
+        """Hears that ``name`` is about to be compiled; says so once if that takes long."""
+        if not self._said_cold and self._cold is None:
+            self._cold = threading.Timer(_COLD_S, self._say_cold)
+            self._cold.daemon = True
+            self._cold.start()
+
+    def _say_cold(self) -> None:
+        self._said_cold = True
+        self.note(_COLD)
+
+    def _stop_waiting(self) -> None:
+        if self._cold is not None:
+            self._cold.cancel()
+            self._cold = None
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            click.echo("\r\x1b[K", err=True, nl=False)
+            self._open_line = False
+
+
+class Machines:
+    """Follows the training of several machines, one after the other."""
+
+    def __init__(self, reporter: Reporter, total: int) -> None:
+        self.reporter = reporter
+        self.total = total
+        self.current = 0
+
+    def progress(self, seconds: float, progress: Progress) -> None:
+        """What ``fit`` calls as its ``on_progress``."""
+        self.reporter.show(lambda elapsed: self._describe(elapsed, progress))
+
+    def done(self, *_: object) -> None:
+        """What ``fit`` calls as its ``on_machine``."""
+        self.current += 1
+
+    def _describe(self, seconds: float, progress: Progress) -> str:
+        """``progress`` in words; only what is known is said."""
+        config = self.reporter.config
+        assert config is not None
+        parts = [f"machine {self.current + 1} of {self.total}"] if self.total > 1 else []
+        parts += [f"{seconds:.1f} s", f"{progress.steps:,} iterations"]
+        if math.isfinite(progress.violation):
+            parts.append(f"violation {progress.violation:.3g} (stops at {config.eps:g})")
+        parts.append(f"{progress.n_support:,} support vectors")
+        if config.max_iter is not None:
+            parts.append(f"at most {max(0, config.max_iter - progress.steps):,} iterations left")
+        if config.time_limit_s is not None:
+            parts.append(f"at most {max(0.0, config.time_limit_s - seconds):.0f} s left")
+        return ", ".join(parts)

@@ -1,0 +1,79 @@
+"""What a command says when it is done: a dictionary that becomes one JSON object for machines, a line for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from svmkit.certificate import Certificate
+    from svmkit.fit import FitResult
+    from svmkit.model import Model
+    from svmkit.solvers.base import SolverResult
+
+
+def to_json(report: dict[str, Any]) -> str:
+    """``report`` as strict JSON on one line: NumPy numbers and arrays as plain ones, what is not finite as null."""
+    return json.dumps(_plain(report), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def training(result: FitResult, model_path: str) -> dict[str, Any]:
+    """All of a training: sums over its machines (violation: the largest), then the machines one by one."""
+    return {
+        "status": result.status.value,
+        "seconds": result.seconds,
+        "iterations": result.steps,
+        "kernel_evaluations": result.kernel_evaluations,
+        "n_support": result.model.n_support,
+        "primal": result.primal,
+        "dual": result.dual,
+        "gap": result.gap,
+        "violation": result.violation,
+        "model": model_path,
+        "machines": [
+            {"classes": classes, **_machine(found)}
+            for classes, found in zip(class_labels(result.model), result.machines, strict=True)
+        ],
+    }
+
+
+def _machine(found: SolverResult) -> dict[str, Any]:
+    return {
+        "status": found.status.value,
+        "seconds": found.seconds,
+        "iterations": found.steps,
+        "kernel_evaluations": found.kernel_evaluations,
+        "n_support": found.solution.n_support,
+        **certificate(found.certificate),
+    }
+
+
+def certificate(found: Certificate) -> dict[str, float]:
+    """The certificate's four numbers by name."""
+    return {"primal": found.primal, "dual": found.dual, "gap": found.gap, "violation": found.violation}
+
+
+def class_labels(model: Model) -> list[list[int]]:
+    """The labels (positive, negative) that each machine of a classification model tells apart."""
+    return [] if model.labels is None else [[int(model.labels[i]), int(model.labels[j])] for i, j in model.pairs]
+
+
+def training_line(result: FitResult, written: str) -> str:
+    """The training in one line for people."""
+    done = {"CONVERGED": "converged", "COMPLETED": "completed"}.get(result.status.value, f"stopped ({result.status.value})")
+    gap = f"gap {result.gap:.3g}" if math.isfinite(result.gap) else "no gap (the kernel is not positive semidefinite)"
+    return (
+        f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {result.model.n_support:,} support vectors, "
+        f"{gap}, violation {result.violation:.3g}; {written}"
+    )

@@ -1,0 +1,288 @@
+"""``svmkit train``: data in, model out, and a report of how good it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from svmkit.cli import files, report
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, stack, threads_option
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.fit import FitResult
+
+EPILOG = """\b
+Files:
+  DATA    LIBSVM text, plain or compressed; - reads standard input
+  MODEL   LIBSVM's model text, which svm-predict reads; - writes standard output
+          (default: DATA's base name + .model, in the current directory)
+
+\b
+Exit codes:
+  0 done, 1 bad data or trouble at run time, 2 wrong usage,
+  3 stopped before the tolerance and --strict was given,
+  130 / 143 stopped by Ctrl-C / SIGTERM: the model so far is saved
+
+\b
+Examples:
+  svmkit train -c 5 -g 0.5 data
+  svmkit train -c 10 -w1 1 -w-2 5 --json data data.model > report.json
+  zcat data.gz | svmkit train --lambda 1e-4 --holdout 0.2 - data.model
+"""
+
+
+def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Prints every solver with its paper and knobs, and ends."""
+    if not value or ctx.resilient_parsing:
+        return
+    from svmkit import solvers
+
+    for name in solvers.NAMES:
+        solver = solvers.solver(name)
+        click.echo(f"{name}: {solver.SUMMARY}\n    {solver.PAPER}")
+        for knob in dataclasses.fields(solver.Options):
+            about = knob.metadata.get("help", "")
+            click.echo(f"    -O {knob.name}={knob.default}" + (f"  {about}" if about else ""))
+    ctx.exit()
+
+
+@click.command("train", context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("data", metavar="DATA")
+@click.argument("model", metavar="[MODEL]", required=False)
+@config_options
+@stack(
+    click.option("-n", "--nu", type=float, metavar="X", help="nu of svm types 1, 2 and 4, which this version does not train."),
+    click.option("-p", "--epsilon", type=float, metavar="X", help="Tube of svm type 3, which this version does not train."),
+    click.option(
+        "-b",
+        "--probability",
+        type=click.BOOL,
+        metavar="0|1",
+        default=False,
+        show_default="0",
+        help="Fit probabilities; 1 is not available in this version.",
+    ),
+    click.option("--class-weight", "balance", type=click.Choice(["balanced"]), help="Weigh each class by n/(k·its examples)."),
+    click.option("-v", "--folds", type=int, metavar="N", help="Cross-validate in N folds; its accuracy on stdout, no model."),
+    click.option("--holdout", metavar="FILE|FRACTION", help="Report the error on FILE, or on a random FRACTION set aside."),
+    click.option("--trace", metavar="FILE", help="Write the course of training, a JSON object a line."),
+    threads_option,
+    json_option,
+    quiet_option,
+    click.option("--strict", is_flag=True, help="Exit with 3 if training stopped before the tolerance was met."),
+    click.option(
+        "--list-solvers",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=list_solvers,
+        help="List the solvers and their options, and end.",
+    ),
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    data: str,
+    model: str | None,
+    nu: float | None,
+    epsilon: float | None,
+    probability: bool,
+    balance: str | None,
+    folds: int | None,
+    holdout: str | None,
+    trace: str | None,
+    as_json: bool,
+    quiet: bool,
+    strict: bool,
+    **settings: Any,
+) -> int:
+    """Train a support vector machine on DATA and write it to MODEL."""
+    config = TrainConfig(**settings)
+    config.check()
+    if config.lam is not None and ctx.get_parameter_source("C") is not click.core.ParameterSource.DEFAULT:
+        raise UsageError("--lambda and -c are two ways to say the same; give one of them")
+    if probability:
+        raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
+    if folds is not None:
+        if model is not None or holdout is not None or trace is not None:
+            raise UsageError("-v only cross-validates: it takes no MODEL, --holdout or --trace")
+        return _cross_validate(data, config, folds, balance, as_json, quiet)
+    model = _model_path(data, model, as_json)
+    files.check_output(model, data)
+    if trace is not None:
+        files.check_output(trace, data, model)
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        dataset = _read(data, config, reporter)
+        config = _balanced(config, dataset) if balance else config
+        training, held_out = _set_aside(dataset, holdout, config, reporter)
+        with Interrupts(quiet) as stop:
+            result = _fit(training, held_out, config, trace, reporter, stop)
+            _save(result, model)
+            _report(result, model, held_out, as_json, reporter)
+    if stop.interrupted():
+        return stop.exit_code
+    return 3 if strict and not _complete(result) else 0
+
+
+def _model_path(data: str, model: str | None, as_json: bool) -> str:
+    """Where the model goes."""
+    if model is None:
+        if data == "-":
+            raise UsageError("DATA is standard input: name the MODEL file (or - for standard output)")
+        return os.path.basename(os.path.normpath(data)) + ".model"
+    if model == "-" and as_json:
+        raise UsageError("--json and a MODEL of - would both write standard output; name a model file")
+    return model
+
+
+def _read(data: str, config: TrainConfig, reporter: Reporter) -> Dataset:
+    return files.read_data(data, reporter, precomputed=config.kernel == "precomputed")
+
+
+def _balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
+    """``config`` with each class weighted by n/(k n_class), on top of the weights given."""
+    import numpy as np
+
+    labels, counts = np.unique(np.trunc(dataset.y), return_counts=True)
+    factors = dataset.n / (len(labels) * counts)
+    weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
+    return dataclasses.replace(config, class_weight=config.class_weight + weights)
+
+
+def _set_aside(
+    dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter
+) -> tuple[Dataset, Dataset | None]:
+    """The examples to train on and those held out: another file's, or a random fraction of these."""
+    if holdout is None:
+        return dataset, None
+    fraction = _fraction(holdout)
+    if fraction is None:
+        return dataset, _read(holdout, config, reporter)
+    import numpy as np
+
+    n_out = round(fraction * dataset.n)
+    if not 0 < n_out < dataset.n:
+        raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
+    order = np.random.default_rng(config.seed).permutation(dataset.n)
+    return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
+
+
+def _fraction(text: str) -> float | None:
+    """The fraction that ``text`` is, or None for the name of a file."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if os.path.exists(text):
+        return None
+    if not 0 < value < 1:
+        raise UsageError(f"--holdout {text}: a fraction lies between 0 and 1 (and there is no file of that name)")
+    return value
+
+
+def _fit(
+    dataset: Dataset,
+    held_out: Dataset | None,
+    config: TrainConfig,
+    trace: str | None,
+    reporter: Reporter,
+    stop: Interrupts,
+) -> FitResult:
+    import numpy as np
+
+    from svmkit.fit import fit
+    from svmkit.io.traces import TraceWriter
+
+    n_class = len(np.unique(np.trunc(dataset.y)))
+    machines = reporter.machines(n_class * (n_class - 1) // 2)
+    with TraceWriter(trace) if trace is not None else nullcontext() as writer:
+        return fit(
+            dataset,
+            config,
+            interrupted=stop.interrupted,
+            on_progress=machines.progress,
+            on_machine=machines.done,
+            on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
+            on_warning=reporter.warn,
+            holdout=held_out,
+        )
+
+
+def _save(result: FitResult, path: str) -> None:
+    from svmkit.io.model_libsvm import model_text
+
+    files.write(path, model_text(result.model))
+
+
+def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+    values = report.training(result, path)
+    line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
+    if held_out is not None:
+        from svmkit.model import decision_values, predict
+
+        wrong = predict(result.model, decision_values(result.model, held_out.rows)) != held_out.y
+        values |= {"holdout_error": wrong.mean(), "holdout_n": held_out.n}
+        line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
+    if as_json:
+        click.echo(report.to_json(values))
+    if not _complete(result):
+        reporter.warn(line)
+    elif not reporter.quiet:
+        reporter.note(line)
+
+
+def _complete(result: FitResult) -> bool:
+    """Whether training ran to its own end."""
+    return result.status.value in ("CONVERGED", "COMPLETED")
+
+
+def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool) -> int:
+    import numpy as np
+
+    from svmkit.fit import cross_validate, folds
+
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        dataset = _read(data, config, reporter)
+        config = _balanced(config, dataset) if balance else config
+        n_class = len(np.unique(np.trunc(dataset.y)))
+        machines = reporter.machines(n_folds * n_class * (n_class - 1) // 2)
+        split = folds(dataset.y, n_folds, _rand(config.seed))
+        with Interrupts(quiet=True) as stop:
+            predicted = cross_validate(
+                dataset,
+                config,
+                split,
+                interrupted=stop.interrupted,
+                on_progress=machines.progress,
+                on_machine=machines.done,
+                on_warning=reporter.warn,
+            )
+    if stop.interrupted():
+        reporter.note("stopped; there is no cross-validation accuracy to report")
+        return stop.exit_code
+    accuracy = float((predicted == np.trunc(dataset.y)).mean())
+    if as_json:
+        click.echo(report.to_json({"folds": n_folds, "n": dataset.n, "accuracy": accuracy, "error": 1 - accuracy}))
+    else:
+        click.echo(f"Cross Validation Accuracy = {100 * accuracy:g}%")
+    return 0
+
+
+def _rand(seed: int) -> Any:
+    """A source of 31-bit numbers."""
+    draw = random.Random(seed).getrandbits
+    return lambda: draw(31)

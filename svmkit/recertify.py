@@ -1,0 +1,89 @@
+"""The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
+
+A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, exactly,
+and C and the class weights come from the config.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from svmkit.certificate import Certificate, certify
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Ints, Rows
+from svmkit.errors import DataError, ModelError
+from svmkit.fit import group_classes, label_factors, pair_problem, usable_examples
+from svmkit.model import Model
+from svmkit.problem import Solution
+
+
+def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Certificate]:
+    """One certificate a machine: ``model`` as an answer to the problem of ``dataset`` and ``config`` (C, weights, bias).
+
+    Raises ModelError for a model that is no C-SVC, or has a threshold where the config has none, and DataError where
+    ``dataset`` is not what the model was trained on.
+    """
+    if model.svm_type != "c_svc" or model.labels is None:
+        raise ModelError(f"--certificate: only c_svc models have one in this version, this one is {model.svm_type}")
+    if config.bias == "none" and any(machine.rho != 0 for machine in model.machines):
+        raise ModelError("--no-bias: the model has a threshold (rho is not 0)")
+    members = _members(model, dataset)
+    factors = label_factors(config, model.labels, lambda text: None)
+    place = _find(model, dataset.rows, members)
+    found = []
+    for (i, j), machine in zip(model.pairs, model.machines, strict=True):
+        _, _, examples, problem = pair_problem(dataset, config, model.kernel, members, factors, i, j)
+        position = np.full(dataset.n, -1, dtype=np.int64)
+        position[examples] = np.arange(problem.n)
+        origin = position[place[machine.index]]
+        found.append(certify(problem, Solution(problem.rows.take(origin), origin, machine.coef, machine.rho)))
+    return found
+
+
+def _members(model: Model, dataset: Dataset) -> list[Ints]:
+    """The examples of each of the model's classes."""
+    assert model.labels is not None
+    labels, members = group_classes(dataset.y, usable_examples(dataset))
+    by_label = dict(zip(labels.tolist(), members, strict=True))
+    if set(by_label) != set(model.labels.tolist()):
+        raise DataError(
+            f"--certificate: {dataset.source or 'the data'} is not the training set of this model",
+            f"its labels are {_listed(sorted(by_label))}, the model's {_listed(sorted(model.labels.tolist()))}",
+        )
+    return [by_label[label] for label in model.labels.tolist()]
+
+
+def _listed(labels: list[int]) -> str:
+    return ", ".join(map(str, labels[:10])) + (" …" if len(labels) > 10 else "")
+
+
+def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
+    """The training row that each row of the model is: one of its class with the same content, each taken once."""
+    starts = model.class_starts
+    keys = _keys(model.rows)
+    where = np.empty(model.rows.n, dtype=np.int64)
+    for c, examples in enumerate(members):
+        unused: dict[bytes, list[int]] = {}
+        for example, key in zip(examples[::-1].tolist(), _keys(rows.take(examples))[::-1], strict=True):
+            unused.setdefault(key, []).append(example)
+        for r in range(starts[c], starts[c + 1]):
+            candidates = unused.get(keys[r])
+            if not candidates:
+                raise DataError(
+                    f"--certificate: support vector {r + 1} of the model is no example of the data",
+                    "it must be the very training set (svm-train cuts values to 8 digits: longer ones no longer match)",
+                )
+            where[r] = candidates.pop()
+    return where
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    """Each row's content, equal for equal rows; zeros that are spelt out do not count."""
+    if rows.precomputed:
+        return [serial.tobytes() for serial in rows.serial]
+    filled = rows.data != 0
+    ends = np.concatenate([[0], np.cumsum(filled)])[rows.indptr].tolist()
+    indices, data = rows.indices[filled].astype(np.int32), rows.data[filled]
+    return [indices[first:last].tobytes() + data[first:last].tobytes() for first, last in pairwise(ends)]
