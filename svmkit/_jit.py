@@ -25,7 +25,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -166,11 +166,16 @@ def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
     assert isinstance(function, FunctionType)
     known = dict(function.__globals__)
     for name in _global_names(function.__code__):
-        if isinstance(known.get(name), Helper):
-            known[name] = known[name].resolve()
-    copy = FunctionType(function.__code__, known, function.__name__, function.__defaults__, function.__closure__)
+        if name in known:
+            known[name] = _resolved(known[name])
+    cells = tuple(CellType(_resolved(cell.cell_contents)) for cell in function.__closure__ or ())
+    copy = FunctionType(function.__code__, known, function.__name__, function.__defaults__, cells)
     copy.__module__ = function.__module__
     return copy
+
+
+def _resolved(value: Any) -> Any:
+    return value.resolve() if isinstance(value, Helper) else value
 
 
 def _global_names(code: CodeType) -> set[str]:
@@ -188,7 +193,7 @@ def _plain_numba() -> bool:
 def _numba_call(function: Compiled) -> Callable[..., Any]:
     import numba
 
-    folder = _store()
+    folder = store()
     if folder is not None:
         os.environ["NUMBA_CACHE_DIR"] = str(folder)
         numba.config.reload_config()  # type: ignore[no-untyped-call]
@@ -205,7 +210,7 @@ def _native_call(function: Compiled) -> Callable[..., Any]:
     numba's native convention: ``i32 f(result *, exception **, arguments)``, an array passed as
     (meminfo, parent, item count, item size, data, shape…, strides…); the first two only matter to reference counts.
     """
-    folder = _store() if function.name.startswith("svmkit.") else None  # the store's name covers our sources alone
+    folder = store() if function.name.startswith("svmkit.") else None  # the store's name covers our sources alone
     path = folder / f"{function.name}.o" if folder is not None else None
     try:
         code = path.read_bytes() if path is not None else b""
@@ -315,7 +320,7 @@ def _host_features() -> str:
     return features
 
 
-def _store() -> Path | None:
+def store() -> Path | None:
     """The folder of this build's machine code, made if need be; None where none can be written or read."""
     if "store" not in _state:
         _state["store"] = _find_store()
@@ -339,11 +344,13 @@ def _find_store() -> Path | None:
 
 
 def _fingerprint() -> str:
-    """Hash of all that decides the machine code: our sources, numba, llvmlite, the CPU."""
+    """Hash of all that decides the machine code: our sources (cli/ compiles nothing), numba, llvmlite, the CPU."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+        name = path.relative_to(root).as_posix()
+        if not name.startswith("cli/"):
+            digest.update(name.encode() + path.read_bytes())
     from importlib.util import find_spec
 
     for package in ("numba", "llvmlite"):

@@ -44,40 +44,47 @@ def _scatter(b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: A
             W[b_indices[k], c - c0] = b_data[k]
 
 
-@helper(ORDERED)
-def _values(
-    groups: Any,
-    W: Any,
-    indices: Any,
-    data: Any,
-    k0: Any,
-    k1: Any,
-    hx: Any,
-    h: Any,
-    kind: Any,
-    coef0: Any,
-    degree: Any,
-    out: Any,
-) -> None:
-    if groups == 8:
-        row_values_8(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
-    elif groups == 4:
-        row_values_4(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
-    elif groups == 2:
-        row_values_2(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
-    else:
-        row_values_1(W, indices, data, k0, k1, hx, h, kind, coef0, degree, out)
+def _product_loop(row_values: Any, weighted_sum: Any) -> Any:
+    """The loop over rows for one block width: kernel values of a row stay in the first-level cache until summed."""
+
+    @helper(ORDERED)
+    def product_loop(
+        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+        weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        for r in range(r0, r1):
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for j in range(out.shape[1]):
+                out[r, j] += weighted_sum(values, weights, j * stride + c0)
+
+    return product_loop
 
 
-@helper(ORDERED)
-def _sum(groups: Any, values: Any, weights: Any, w0: Any) -> Any:
-    if groups == 8:
-        return weighted_sum_8(values, weights, w0)
-    if groups == 4:
-        return weighted_sum_4(values, weights, w0)
-    if groups == 2:
-        return weighted_sum_2(values, weights, w0)
-    return weighted_sum_1(values, weights, w0)
+def _block_loop(row_values: Any) -> Any:
+    """As ``_product_loop``, the values written out."""
+
+    @helper(ORDERED)
+    def block_loop(
+        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+        c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        for i in range(r0, r1):
+            r = rows[i]
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for c in range(c1 - c0):
+                out[i, c0 + c] = values[c]
+
+    return block_loop
+
+
+_product_1 = _product_loop(row_values_1, weighted_sum_1)
+_product_2 = _product_loop(row_values_2, weighted_sum_2)
+_product_4 = _product_loop(row_values_4, weighted_sum_4)
+_product_8 = _product_loop(row_values_8, weighted_sum_8)
+_block_1 = _block_loop(row_values_1)
+_block_2 = _block_loop(row_values_2)
+_block_4 = _block_loop(row_values_4)
+_block_8 = _block_loop(row_values_8)
 
 
 def _apply(
@@ -88,16 +95,20 @@ def _apply(
 ) -> None:  # fmt: skip
     """out[r, j] += Σ_c K(row r, columns[c]) · weights[j·stride + c] for r in r0 … r1−1; ``weights`` padded with zeros."""
     n_columns = len(columns)
-    c0 = 0
-    while c0 < n_columns:
-        groups = _groups_for(n_columns - c0, max_groups)
-        c1 = min(c0 + 16 * groups, n_columns)
-        _scatter(b_indptr, b_indices, b_data, b_half, columns, c0, c1, W, h)
-        for r in range(r0, r1):
-            _values(groups, W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
-            for j in range(out.shape[1]):
-                out[r, j] += _sum(groups, values, weights, j * stride + c0)
-        c0 = c1
+    c = 0
+    while c < n_columns:
+        groups = _groups_for(n_columns - c, max_groups)
+        end = min(c + 16 * groups, n_columns)
+        _scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        if groups == 8:
+            _product_8(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        elif groups == 4:
+            _product_4(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        elif groups == 2:
+            _product_2(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        else:
+            _product_1(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        c = end
 
 
 def _block(
@@ -107,17 +118,20 @@ def _block(
     out: Any, W: Any, h: Any, values: Any,
 ) -> None:  # fmt: skip
     """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
-    c0 = c_begin
-    while c0 < c_end:
-        groups = _groups_for(c_end - c0, max_groups)
-        c1 = min(c0 + 16 * groups, c_end)
-        _scatter(b_indptr, b_indices, b_data, b_half, columns, c0, c1, W, h)
-        for i in range(r0, r1):
-            r = rows[i]
-            _values(groups, W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
-            for c in range(c1 - c0):
-                out[i, c0 + c] = values[c]
-        c0 = c1
+    c = c_begin
+    while c < c_end:
+        groups = _groups_for(c_end - c, max_groups)
+        end = min(c + 16 * groups, c_end)
+        _scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        if groups == 8:
+            _block_8(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        elif groups == 4:
+            _block_4(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        elif groups == 2:
+            _block_2(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        else:
+            _block_1(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        c = end
 
 
 @helper(ORDERED)
@@ -215,13 +229,6 @@ def _block_wide(
                 out[i, c0 + c] = values[c]
 
 
-def _mirror(out: Any, n: Any) -> None:
-    """Copies the lower triangle of out[:n, :n] to the upper one."""
-    for i in range(n):
-        for j in range(i):
-            out[j, i] = out[i, j]
-
-
 def _for(real: str, body: Any, signature: str) -> Any:
     """``body`` compiled with ``real`` (f4 or f8) in place of R in its signature."""
     return compiled(signature.replace("R", real), ORDERED, name=f"{body.__name__}_{real}")(body)
@@ -238,4 +245,3 @@ apply_table = {real: _for(real, _apply, _HEAD + "i8, " + _APPLY + _TABLE) for re
 apply_wide = {real: _for(real, _apply_wide, _HEAD + _APPLY + _SORTED) for real in ("f4", "f8")}
 block_table = {real: _for(real, _block, _HEAD + "i8, " + _BLOCK + _TABLE) for real in ("f4", "f8")}
 block_wide = {real: _for(real, _block_wide, _HEAD + _BLOCK + _SORTED) for real in ("f4", "f8")}
-mirror = {real: _for(real, _mirror, "void(R[:, :], i8)") for real in ("f4", "f8")}

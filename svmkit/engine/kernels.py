@@ -120,17 +120,13 @@ class Engine:
         self.evaluations += left.n * len(columns)
         _accumulate(self.kernel, left, self.packed, columns, weights[:, None], out[:, None])
 
-    def block(self, rows: Ints, columns: Ints) -> NDArray[Any]:
-        """K[rows, columns] in the training precision."""
+    def block(self, rows: Ints, columns: Ints, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """K[rows, columns] in the training precision, in a new array or the corner of ``out``."""
         self.evaluations += len(rows) * len(columns)
-        out = np.empty((len(rows), len(columns)), dtype=self.packed.real)
-        _fill(self.kernel, self.packed, rows, self.packed, columns, out, symmetric=False)
+        if out is None:
+            out = np.empty((len(rows), len(columns)), dtype=self.packed.real)
+        _fill(self.kernel, self.packed, rows, self.packed, columns, out)
         return out
-
-    def gram(self, rows: Ints, out: NDArray[Any]) -> None:
-        """K[rows, rows] into the corner of ``out`` (at least as large), each pair evaluated once."""
-        self.evaluations += len(rows) * (len(rows) + 1) // 2
-        _fill(self.kernel, self.packed, rows, self.packed, rows, out, symmetric=True)
 
 
 def diagonal(rows: Rows, kernel: Kernel) -> Floats:
@@ -181,29 +177,24 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     _for_row_pieces(left.n, len(columns), piece)
 
 
-def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any], symmetric: bool) -> None:
-    """K(left[rows], basis[columns]) into ``out``, by pieces of columns."""
+def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any]) -> None:
+    """K(left[rows], basis[columns]) into the corner of ``out``, by pieces of columns."""
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
     width = max(left.n_features, basis.n_features) + 1
     shape = _shape(kernel, left.real)
-    wide = width > TABLE_FEATURES
     step = 16 * _max_groups(left.real)
 
     def piece(number: int) -> None:
         c0, c1 = number * step, min((number + 1) * step, len(columns))
-        r0 = c0 if symmetric else 0
-        common = (*_arrays(left), rows, r0, len(rows), *_arrays(basis), columns, c0, c1, out)
-        if wide:
-            space = _sorted_space(basis, columns, left.real, width)
-            fused.block_wide[left.real](*shape, *common, *space)
+        common = (*_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
+        if width > TABLE_FEATURES:
+            fused.block_wide[left.real](*shape, *common, *_sorted_space(basis, columns, left.real, width))
         else:
             fused.block_table[left.real](*shape, _max_groups(left.real), *common, *_table_space(left.real, width))
 
     parallel.run_pieces(piece, -(-len(columns) // step))
-    if symmetric:
-        fused.mirror[left.real](out, len(rows))
 
 
 def _for_row_pieces(n_rows: int, n_columns: int, work: Any) -> None:
@@ -232,9 +223,17 @@ def _table_space(real: Real, width: int) -> tuple[NDArray[Any], NDArray[Any], ND
     key = (real, width)
     if key not in spaces:
         spaces.clear()
-        spaces[key] = (np.empty((width, columns), real), np.empty(columns, real), np.empty(columns, real))
+        spaces[key] = (_aligned((width, columns), real), _aligned((columns,), real), _aligned((columns,), real))
     space: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] = spaces[key]
     return space
+
+
+def _aligned(shape: tuple[int, ...], real: Real) -> NDArray[Any]:
+    """An array that starts on a cache line: vector loads across two lines take twice as long."""
+    size = int(np.prod(shape)) * np.dtype(real).itemsize
+    raw = np.empty(size + 64, dtype=np.uint8)
+    start = -raw.__array_interface__["data"][0] % 64
+    return raw[start : start + size].view(real).reshape(shape)
 
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
