@@ -18,7 +18,7 @@ from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Machine, Model, class_pairs, decision_values, predict
-from svmkit.problem import KERNEL_NAMES, Bias, Kernel, Problem, Solution, lam_to_C
+from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, Solution, lam_to_C
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import SolverResult, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -147,9 +147,13 @@ def fit(
 
 
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
-    """The config's kernel; gamma 0 stands for 1/n_features."""
-    gamma = config.gamma or (1.0 / n_features if n_features else 0.0)
-    return Kernel(KERNEL_NAMES.index(config.kernel), gamma, config.coef0, config.degree)
+    """The config's kernel with the numbers that its kind uses; gamma 0 stands for 1/n_features."""
+    kernel = Kernel(KERNEL_NAMES.index(config.kernel))
+    if kernel.kind in (POLYNOMIAL, RBF, SIGMOID):
+        kernel = kernel._replace(gamma=config.gamma or (1.0 / n_features if n_features else 0.0))
+    if kernel.kind in (POLYNOMIAL, SIGMOID):
+        kernel = kernel._replace(coef0=config.coef0)
+    return kernel._replace(degree=config.degree) if kernel.kind == POLYNOMIAL else kernel
 
 
 def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:

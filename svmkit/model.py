@@ -76,13 +76,16 @@ def class_pairs(n_class: int) -> Iterator[tuple[int, int]]:
 def coefficients(model: Model) -> Floats:
     """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1).
 
-    A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j.
+    A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j. Where it has none the
+    number is 0, or −0 if i is the negative class, as y·0 comes out.
     """
     table = np.zeros((model.rows.n, max(model.n_class - 1, 1)))
     if model.labels is None:
         table[model.machines[0].index, 0] = model.machines[0].coef
         return table
     starts = model.class_starts
+    for i in range(1, model.n_class):
+        table[starts[i] : starts[i + 1], :i] = -0.0
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
         split = int(np.searchsorted(machine.index, starts[j]))  # rows of class i come first
         table[machine.index[:split], j - 1] = machine.coef[:split]
@@ -100,15 +103,17 @@ def decision_values(model: Model, rows: Rows) -> Floats:
     table, starts = coefficients(model), model.class_starts
     rho = np.array([machine.rho for machine in model.machines])
     if model.n_class <= 2:
-        response = cross_apply(rows, model.rows, model.kernel, table)
-        return response[:, : len(rho)] - rho
+        response: Floats = cross_apply(rows, model.rows, model.kernel, table)
+        out: Floats = response[:, : len(rho)] - rho
+        return out
     # One product a class: a support vector's kernel values serve all its machines, and each weight is used once.
     parts = []
     for first, last in pairwise(starts):
         basis = model.rows.take(np.arange(first, last))
         parts.append(cross_apply(rows, basis, model.kernel, np.ascontiguousarray(table[first:last])))
     responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
-    return responses - rho
+    responses -= rho
+    return responses
 
 
 def _check_gram(model: Model, rows: Rows) -> None:

@@ -1,0 +1,121 @@
+"""From decision values to probabilities, for models that carry what that takes.
+
+Classification: Platt's sigmoid gives each class pair r_ij = P(i | i or j); pairwise coupling makes class probabilities of them
+(Wu, Lin & Weng, JMLR 5 (2004) 975–1005, second method):
+
+    min over p   Σ_i Σ_{j≠i} (r_ji p_i − r_ij p_j)²    s.t.  Σ p_i = 1
+
+Regression: the error of a prediction is Laplace distributed with the stored width. One-class: ten stored marks cut the decision
+values of the training data into tenths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from svmkit.data import Floats, Ints
+from svmkit.errors import ModelError
+from svmkit.model import Model, predict
+
+COUPLING_LIMIT = "Exceeds max_iter in multiclass_prob"
+
+#: Pair probabilities stay this far from 0 and 1.
+_MARGIN = 1e-7
+
+
+def supports_probability(model: Model) -> bool:
+    """Whether the model carries what probabilities take."""
+    if model.labels is not None:
+        return model.prob_a is not None and model.prob_b is not None
+    return (model.density_marks if model.svm_type == "one_class" else model.prob_a) is not None
+
+
+def probabilities(model: Model, decisions: Floats, on_warning: Callable[[str], None] = lambda text: None) -> Floats:
+    """Class probabilities (n, k) in the order of ``model.labels``; (n, 2) of inside and outside for a one-class model.
+
+    ``on_warning`` gets one line for every row whose coupling did not settle. Raises ModelError if the model has none to give.
+    """
+    if not supports_probability(model) or model.svm_type in ("epsilon_svr", "nu_svr"):
+        raise ModelError("Model does not support probability estimates: train it with -b 1")
+    if model.density_marks is not None and model.labels is None:
+        inside = one_class_probability(decisions[:, 0], model.density_marks)
+        return np.stack([inside, 1.0 - inside], axis=1)
+    assert model.prob_a is not None
+    assert model.prob_b is not None
+    k = model.n_class
+    pairwise = np.zeros((len(decisions), k, k))
+    won = np.clip(sigmoid(decisions, model.prob_a, model.prob_b), _MARGIN, 1.0 - _MARGIN)
+    for column, (i, j) in enumerate(model.pairs):
+        pairwise[:, i, j] = won[:, column]
+        pairwise[:, j, i] = 1.0 - won[:, column]
+    if k == 2:
+        return np.stack([pairwise[:, 0, 1], pairwise[:, 1, 0]], axis=1)
+    coupled, unsettled = couple(pairwise)
+    for _ in unsettled:
+        on_warning(COUPLING_LIMIT)
+    return coupled
+
+
+def most_probable(model: Model, decisions: Floats, chances: Floats) -> Floats:
+    """The label of the largest probability, (n,); it may differ from the votes' label. One-class: what ``predict`` says."""
+    if model.labels is None:
+        return predict(model, decisions)
+    winner = model.labels[chances.argmax(axis=1)]
+    return np.asarray(winner, dtype=np.float64)
+
+
+def laplace_width(model: Model) -> float:
+    """σ of a regression model: target = prediction + z, z with density e^(−|z|/σ)/(2σ). Raises ModelError if it has none."""
+    if model.prob_a is None:
+        raise ModelError("Model does not support probability estimates: train it with -b 1")
+    return float(model.prob_a[0])
+
+
+def sigmoid(decisions: Floats, a: Floats, b: Floats) -> Floats:
+    """1/(1 + exp(a f + b)), without overflow."""
+    t = decisions * a + b
+    small = np.exp(-np.abs(t))
+    out: Floats = np.where(t >= 0, small, 1.0) / (1.0 + small)
+    return out
+
+
+def couple(pairwise: Floats) -> tuple[Floats, Ints]:
+    """Class probabilities (n, k) from pair probabilities r (n, k, k), and the rows that did not settle in the rounds allowed.
+
+    A round moves p_t, t = 1 … k, to its optimum with the others held, then renormalises. A row is done when the components of
+    Qp agree within 0.005/k, and is left as it is from then on.
+    """
+    n, k, _ = pairwise.shape
+    Q = -pairwise * pairwise.transpose(0, 2, 1)
+    Q[:, range(k), range(k)] = (pairwise**2).sum(axis=1)
+    p = np.full((n, k), 1.0 / k)
+    busy = np.arange(n)
+    for _ in range(max(100, k)):
+        Qp = np.einsum("rij,rj->ri", Q[busy], p[busy])
+        pQp = (p[busy] * Qp).sum(axis=1)
+        unsettled = np.abs(Qp - pQp[:, None]).max(axis=1, initial=0.0) >= 0.005 / k
+        busy = busy[unsettled]
+        if not len(busy):
+            break
+        p[busy] = _round(Q[busy], p[busy], Qp[unsettled], pQp[unsettled])
+    return p, busy
+
+
+def _round(Q: Floats, p: Floats, Qp: Floats, pQp: Floats) -> Floats:
+    """One round over all components; Qp and pᵀQp follow p by rank-one updates."""
+    for t in range(p.shape[1]):
+        step = (pQp - Qp[:, t]) / Q[:, t, t]
+        scale = 1.0 + step
+        pQp = (pQp + step * (step * Q[:, t, t] + 2.0 * Qp[:, t])) / scale**2
+        p[:, t] += step
+        p = p / scale[:, None]
+        Qp = (Qp + step[:, None] * Q[:, t]) / scale[:, None]
+    return p
+
+
+def one_class_probability(decisions: Floats, marks: Floats) -> Floats:
+    """The chance of lying inside (n,): i/10 between marks i and i + 1, 0.001 below the first and 0.999 from the last on."""
+    tenths = np.searchsorted(marks, decisions, side="right") / 10.0
+    return np.clip(tenths, 0.001, 0.999)

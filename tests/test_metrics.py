@@ -1,0 +1,102 @@
+"""Metrics: against scikit-learn's and against counting."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_data import GOLDEN, TOOLS, needs_tools, numbers
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import metrics as reference
+
+from svmkit import metrics
+
+answers = st.lists(st.tuples(st.sampled_from([3.0, -1.0, 2.0]), st.sampled_from([3.0, -1.0, 2.0])), min_size=1, max_size=30)
+ORDER = np.array([3.0, -1.0, 2.0])
+
+
+@given(answers)
+def test_classification_figures_equal_scikit_learns(pairs: list[tuple[float, float]]) -> None:
+    truth, predicted = (np.array(side) for side in zip(*pairs, strict=True))
+    assert metrics.accuracy(truth, predicted) == reference.accuracy_score(truth, predicted)
+    assert metrics.error(truth, predicted) == 1 - reference.accuracy_score(truth, predicted)
+    table = metrics.confusion(truth, predicted, ORDER)
+    assert_array_equal(table, reference.confusion_matrix(truth, predicted, labels=ORDER))
+    scores = reference.precision_recall_fscore_support(truth, predicted, labels=ORDER, zero_division=np.nan)
+    assert_allclose(metrics.precision(table), scores[0])
+    assert_allclose(metrics.recall(table), scores[1])
+    assert_allclose(metrics.f1(table), scores[2])
+    assert_allclose(metrics.balanced_accuracy(table), np.nanmean(scores[1]))
+
+
+def test_labels_outside_the_model() -> None:
+    truth = np.array([1.0, 7.0, math.nan, 2.0, 1.5])
+    order = metrics.class_order(truth, np.array([2, 1]))
+    assert_array_equal(order, [2.0, 1.0, 1.5, 7.0])
+    table = metrics.confusion(truth, np.array([1.0, 2.0, 2.0, 2.0, 1.0]), order)
+    assert_array_equal(table, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]])
+    assert metrics.accuracy(truth, np.array([1.0, 2.0, 2.0, 2.0, 1.0])) == 0.4
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=2, max_size=40))
+def test_auc_counts_pairs(examples: list[tuple[bool, int]]) -> None:
+    positive = np.array([p for p, _ in examples])
+    decisions = np.array([float(d) for _, d in examples])
+    above = [
+        float(a > b) + 0.5 * float(a == b)
+        for p, a in zip(positive, decisions, strict=True)
+        for q, b in zip(positive, decisions, strict=True)
+        if p and not q
+    ]
+    assert_allclose(metrics.auc(positive, decisions), np.mean(above) if above else math.nan)
+    if above:
+        assert_allclose(metrics.auc(positive, decisions), reference.roc_auc_score(positive, decisions))
+
+
+def test_pairwise_auc_is_the_mean_over_class_pairs() -> None:
+    draw = np.random.default_rng(0)
+    truth, labels = draw.choice([4.0, 1.0, 6.0], 50), np.array([4, 1, 6])
+    decisions = draw.normal(size=(50, 3))
+    each = []
+    for column, (a, b) in enumerate([(4, 1), (4, 6), (1, 6)]):
+        of_pair = np.isin(truth, [a, b])
+        each.append(reference.roc_auc_score(truth[of_pair] == a, decisions[of_pair, column]))
+    assert_allclose(metrics.pairwise_auc(truth, labels, decisions), np.mean(each))
+    assert math.isnan(metrics.pairwise_auc(np.full(5, 4.0), labels, decisions[:5]))
+    assert math.isnan(metrics.pairwise_auc(np.full(5, 4.0), labels[:1], decisions[:5, :0]))
+
+
+def test_regression_figures() -> None:
+    draw = np.random.default_rng(1)
+    truth = draw.normal(size=40)
+    predicted = truth + draw.normal(size=40)
+    assert_allclose(metrics.mean_squared_error(truth, predicted), reference.mean_squared_error(truth, predicted))
+    assert_allclose(metrics.squared_correlation(truth, predicted), np.corrcoef(truth, predicted)[0, 1] ** 2)
+    assert math.isnan(metrics.squared_correlation(truth, np.ones(40)))
+
+
+def test_nothing_is_nan() -> None:
+    nothing = np.empty(0)
+    assert math.isnan(metrics.accuracy(nothing, nothing))
+    assert math.isnan(metrics.mean_squared_error(nothing, nothing))
+    assert math.isnan(metrics.squared_correlation(nothing, nothing))
+    assert math.isnan(metrics.balanced_accuracy(np.zeros((2, 2), dtype=np.int64)))
+
+
+@needs_tools
+@pytest.mark.parametrize(("name", "model"), [("two", "two.s0t2"), ("value", "value.s3t2")])
+def test_figures_are_those_svm_predict_prints(name: str, model: str, tmp_path: Path) -> None:
+    argv = [TOOLS / "svm-predict", GOLDEN / f"{name}.t", GOLDEN / f"{model}.model", tmp_path / "o"]
+    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    truth = np.array([float(line.split()[0]) for line in (GOLDEN / f"{name}.t").read_text().splitlines()])
+    predicted = numbers(tmp_path / "o")[:, 0]
+    if name == "two":
+        assert printed.startswith(f"Accuracy = {100 * metrics.accuracy(truth, predicted):g}% ")
+    else:
+        assert f"Mean squared error = {metrics.mean_squared_error(truth, predicted):g} " in printed
+        assert f"Squared correlation coefficient = {metrics.squared_correlation(truth, predicted):g} " in printed
