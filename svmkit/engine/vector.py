@@ -64,7 +64,7 @@ def _row_values(groups: int) -> Any:
                 for t, a in zip(sig.args, args, strict=True)
             ]
             w_array = context.make_array(sig.args[0])(context, builder, args[0])
-            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]
+            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]  # type: ignore[no-untyped-call]
             sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4])
             values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
             vec.store(values, pointer[10])
@@ -76,7 +76,7 @@ def _row_values(groups: int) -> Any:
 
 
 def _kernel_values() -> Any:
-    """``f(products, place, h_x, h, kind, coef0, degree)``: one group of inner products at ``place`` turned into kernel values."""
+    """``f(products, place, h_x, h, kind, coef0, degree)``: a group of inner products at ``place`` turned into kernel values."""
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
@@ -100,7 +100,7 @@ def _kernel_values() -> Any:
 
 
 def _weighted_sum(groups: int) -> Any:
-    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over 16·groups columns, products and sums in float64."""
+    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over 16·groups columns, all in float64."""
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
@@ -308,7 +308,8 @@ class _Vectors:
 
         vector = arguments[-1]
         suffix = f"v{vector.count}f{32 if vector.element == self.ir.FloatType() else 64}"
-        return cgutils.get_or_insert_function(self.b.module, self.ir.FunctionType(result, arguments), f"{name}.{suffix}")
+        kind = self.ir.FunctionType(result, arguments)
+        return cgutils.get_or_insert_function(self.b.module, kind, f"{name}.{suffix}")  # type: ignore[no-untyped-call]
 
     def dot64(self, values: Any, weights: Any) -> Any:
         """Σ values·weights with float64 products, in two running sums a register half, folded at the end."""

@@ -1,0 +1,404 @@
+"""Block sequential minimal optimisation: the exact solver, and the default.
+
+Solves    min ½ αᵀQα + pᵀα   s.t.  sᵀα = sᵀ(start),  0 ≤ α ≤ upper         (DualQP, problem.py; without bias, no equality)
+Works on  β = s∘α in the box [lower, upper], F = −s∘(Qα + p) = −s∘p − Kβ, so that with up = {β < upper}, low = {β > lower}
+          m = max F over up,  M = min F over low
+Stops     m − M ≤ eps (without bias: max(m, −M) ≤ eps) by F freshly computed in float64
+Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache
+Papers    Joachims (1999) for the decomposition; Fan, Chen & Lin, JMLR 6 (2005) for the choice of pairs; Keerthi et al. (2001)
+
+A round takes q variables (half kept from the last round, free ones first, the rest the worst violators), evaluates their q × q
+kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
+K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
+the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
+
+Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
+that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
+F; if corrections stop helping, on float64 kernels throughout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints
+from svmkit.engine import qp
+from svmkit.engine.kernels import Engine, Packed, cross_apply
+from svmkit.problem import Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
+PAPER = "Joachims 1999; Fan, Chen & Lin, JMLR 6 (2005) 1889–1918"
+EXACT = True
+
+#: Inside a block, steps go on until the violation there is this share of the whole one.
+_INNER_SHARE = 0.1
+#: Rounds between looks at what can be dropped from the active set, and the share that makes packing anew worth it.
+_SHRINK_ROUNDS, _SHRINK_SHARE = 4, 0.1
+#: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
+_CLEAR = 20.0
+_FLOAT32_ERROR = 5e-7
+#: Pair steps after which a run counts as stalled: this many, or a thousand a variable.
+_MOST_STEPS = 100_000_000
+#: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
+#: it counts as stalled.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """``working_set`` variables a round (2 … 4096); ``shrinking`` drops bound variables on the way."""
+
+    working_set: int = 1024
+    shrinking: bool = True
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem."""
+    return None
+
+
+@dataclass
+class _Variables:
+    """Some of the variables, packed together: their numbers, rows, β, F and box."""
+
+    number: Ints
+    packed: Packed
+    beta: Floats
+    F: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass
+class _Block:
+    """An open round: places of its variables among the active ones, their kernel block, and what the steps change."""
+
+    place: Ints
+    diagonal: NDArray[Any]
+    beta: Floats
+    F: Floats
+    lower: Floats
+    upper: Floats
+    up: Floats
+    low: Floats
+    eps: float
+    steps: int = 0
+
+
+@dataclass
+class _State:
+    """``whole`` holds every variable; where some are dropped, its β and F are stale on the ``active`` ones, and F on the dropped
+    ones since their drop: ``drops`` has (numbers, β of all at that time).
+    """
+
+    problem: Problem
+    eps: float
+    options: Options
+    bias: bool
+    row_of: Ints
+    constant: Floats
+    largest_kernel: float
+    engine: Engine
+    K: NDArray[Any]
+    whole: _Variables
+    active: _Variables
+    drops: list[tuple[Ints, Floats]]
+    previous: Ints
+    block: _Block | None = None
+    steps: int = 0
+    rounds: int = 0
+    violation: float = np.inf
+    unshrunk: bool = False
+    drift2: float = 0.0
+    idle_rounds: int = 0
+    failed_checks: int = 0
+    best_check: float = np.inf
+    evaluations_before: int = 0
+    done: bool = False
+    stalled: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+    """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel."""
+    dual = problem.dual()
+    bounds = dual.sign * dual.upper
+    beta = dual.sign * dual.start
+    engine = Engine(problem.rows, problem.kernel)
+    constant = -dual.sign * dual.linear
+    everything = np.arange(len(beta))
+    whole = _Variables(
+        number=everything,
+        packed=engine.packed if problem.n == len(beta) else engine.packed.take(dual.row_of),
+        beta=beta,
+        F=constant.copy(),
+        lower=np.minimum(0.0, bounds),
+        upper=np.maximum(0.0, bounds),
+    )
+    support = np.flatnonzero(beta)
+    engine.apply(whole.packed, dual.row_of[support], -beta[support], whole.F)
+    size = min(max(2, options.working_set), qp.LARGEST_BLOCK, len(beta))
+    return _State(
+        problem=problem,
+        eps=eps,
+        options=options,
+        bias=dual.equality == "one",
+        row_of=dual.row_of,
+        constant=constant,
+        largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
+        engine=engine,
+        K=np.empty((size, size), engine.packed.real),
+        whole=whole,
+        active=whole,
+        drops=[],
+        previous=np.empty(0, np.int64),
+    )
+
+
+def advance(state: _State, budget: int) -> Progress:
+    """At most ``budget`` more pair (without bias, coordinate) steps."""
+    left = budget
+    while left > 0 and not (state.done or state.stalled):
+        if state.block is None:
+            _open_round(state)
+            continue
+        used = _steps(state, state.block, left)
+        if used < left:
+            _close_round(state, state.block)
+        left -= used
+        state.stalled |= state.steps >= max(_MOST_STEPS, 1000 * len(state.row_of))
+    return Progress(
+        steps=state.steps,
+        kernel_evaluations=state.evaluations_before + state.engine.evaluations,
+        violation=state.violation,
+        done=state.done,
+        stalled=state.stalled,
+        n_support=int(np.count_nonzero(state.active.beta)),
+    )
+
+
+def solution(state: _State) -> Solution:
+    """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
+    beta, F = _current(state)
+    coef: Floats = np.bincount(state.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
+    origin = np.flatnonzero(coef)
+    rho = _rho(F, beta, state.whole.lower, state.whole.upper) if state.bias else 0.0
+    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=coef[origin], rho=rho)
+
+
+# --- rounds ---------------------------------------------------------------------------------------------------------------
+
+
+def _open_round(state: _State) -> None:
+    """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
+    active = state.active
+    m, M, state.violation = _extremes(state, active)
+    shrunk = active is not state.whole
+    if state.violation <= state.eps or (shrunk and not state.unshrunk and state.violation <= 10 * state.eps):
+        if shrunk:
+            state.unshrunk = True
+            _unshrink(state)
+        else:
+            _check(state)
+        return
+    if state.idle_rounds:  # the worst violators cannot move at this precision
+        _use_float64(state)
+        if state.stalled:
+            return
+    place = _choose(state, m, M)
+    rows = state.row_of[active.number[place]]
+    state.engine.block(rows, rows, state.K)
+    whole = len(place) == len(state.whole.number)
+    state.block = _Block(
+        place=place,
+        diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]),
+        beta=active.beta[place],
+        F=active.F[place],
+        lower=active.lower[place],
+        upper=active.upper[place],
+        up=np.empty(len(place)),
+        low=np.empty(len(place)),
+        eps=0.5 * state.eps if whole else max(0.5 * state.eps, _INNER_SHARE * state.violation),
+    )
+
+
+def _steps(state: _State, block: _Block, budget: int) -> int:
+    loops = qp.pair_steps if state.bias else qp.coordinate_steps
+    used: int = loops[state.engine.packed.real](
+        state.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.up, block.low, block.eps, budget
+    )
+    block.steps += used
+    state.steps += used
+    return used
+
+
+def _close_round(state: _State, block: _Block) -> None:
+    """Puts the block's β back, brings F of the active variables up to date, and shrinks when it is time."""
+    active = state.active
+    change = block.beta - active.beta[block.place]
+    changed = np.flatnonzero(change)
+    active.beta[block.place] = block.beta
+    rows = state.row_of[active.number[block.place[changed]]]
+    state.engine.apply(active.packed, rows, -change[changed], active.F)
+    state.drift2 += float(change @ change)
+    state.idle_rounds = 0 if len(changed) else state.idle_rounds + 1
+    state.previous = block.place
+    state.block = None
+    state.rounds += 1
+    if state.options.shrinking and state.rounds % _SHRINK_ROUNDS == 0:
+        _shrink(state)
+
+
+def _choose(state: _State, m: float, M: float) -> Ints:
+    """Places of the next block's variables among the active ones."""
+    active = state.active
+    up_edge, low_edge = (M, m) if state.bias else (0.0, 0.0)
+    chosen = np.empty(len(state.K), np.int64)
+    n = qp.choose_block(
+        *(active.F, active.beta, active.lower, active.upper),
+        *(state.previous, len(chosen), up_edge, low_edge, state.violation),
+        *(np.zeros(len(active.F), np.uint8), np.empty(qp.BINS, np.int64), chosen),
+    )
+    return chosen[:n]
+
+
+def _extremes(state: _State, some: _Variables) -> tuple[float, float, float]:
+    """m, M and the violation among ``some`` variables."""
+    out = np.empty(2)
+    qp.extremes(some.F, some.beta, some.lower, some.upper, out)
+    m, M = float(out[0]), float(out[1])
+    return m, M, max(0.0, m - M if state.bias else max(m, -M))
+
+
+# --- the active set -------------------------------------------------------------------------------------------------------
+
+
+def _shrink(state: _State) -> None:
+    """Drops the active variables that sit at a bound with F beyond the other end, if they are enough to be worth it."""
+    active = state.active
+    m, M, _ = _extremes(state, active)
+    drop = _clear(state, active, 0.0, m, M)
+    if np.count_nonzero(drop) <= _SHRINK_SHARE * len(drop):
+        return
+    _write_back(state)
+    keep = ~drop
+    kept = np.flatnonzero(keep)
+    state.drops.append((active.number[drop], state.whole.beta.copy()))
+    place = np.where(keep, np.cumsum(keep) - 1, -1)
+    state.previous = np.where(state.previous >= 0, place[state.previous], -1)
+    state.active = _Variables(
+        number=active.number[kept],
+        packed=active.packed.take(kept),
+        beta=active.beta[kept],
+        F=active.F[kept],
+        lower=active.lower[kept],
+        upper=active.upper[kept],
+    )
+
+
+def _clear(state: _State, some: _Variables, margin: float, m: float, M: float) -> NDArray[np.bool_]:
+    """Which variables are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
+    least, most = (M, m) if state.bias else (0.0, 0.0)
+    stuck_low = (some.beta <= some.lower) & (some.F < least - margin)
+    stuck_high = (some.beta >= some.upper) & (some.F > most + margin)
+    found: NDArray[np.bool_] = stuck_low | stuck_high
+    return found
+
+
+def _write_back(state: _State) -> None:
+    """β and F of the active variables into the whole."""
+    if state.active is not state.whole:
+        state.whole.beta[state.active.number] = state.active.beta
+        state.whole.F[state.active.number] = state.active.F
+
+
+def _unshrink(state: _State) -> None:
+    """Makes every variable active, F of the dropped ones brought up to date from what changed since their drop."""
+    whole = state.whole
+    _write_back(state)
+    for number, beta_then in state.drops:
+        change = whole.beta - beta_then
+        changed = np.flatnonzero(change)
+        F = whole.F[number]
+        state.engine.apply(whole.packed.take(number), state.row_of[changed], -change[changed], F)
+        whole.F[number] = F
+    known = state.previous[state.previous >= 0]
+    state.previous = state.active.number[known]
+    state.active, state.drops = whole, []
+    _, _, state.violation = _extremes(state, whole)
+    if state.violation > state.eps:
+        _shrink(state)
+
+
+# --- the end --------------------------------------------------------------------------------------------------------------
+
+
+def _check(state: _State) -> None:
+    """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
+    whole = state.whole
+    m, M, _ = _extremes(state, whole)
+    margin = _CLEAR * _FLOAT32_ERROR * state.largest_kernel * sqrt(state.drift2)
+    _refresh(state, np.flatnonzero(~_clear(state, whole, margin, m, M)))
+    _, _, state.violation = _extremes(state, whole)
+    if state.violation <= state.eps:
+        state.done = True
+        return
+    if state.violation > 0.5 * state.best_check:
+        state.failed_checks += 1
+    state.best_check = min(state.best_check, state.violation)
+    if state.failed_checks >= _PATIENCE:
+        _use_float64(state)
+
+
+def _refresh(state: _State, number: Ints) -> None:
+    """F of the variables ``number`` from float64 kernel values against all support vectors."""
+    whole, rows = state.whole, state.problem.rows
+    support = np.flatnonzero(whole.beta)
+    left, basis = rows.take(state.row_of[number]), rows.take(state.row_of[support])
+    response = cross_apply(left, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
+    whole.F[number] = state.constant[number] - response
+    state.evaluations_before += len(number) * len(support)
+
+
+def _use_float64(state: _State) -> None:
+    """Turns training to float64 kernels; where it is already, nothing is left to try: stalled."""
+    if state.engine.packed.real == "f8":
+        state.stalled = True
+        return
+    if state.active is not state.whole:
+        _unshrink(state)
+        _write_back(state)
+        state.active, state.drops, state.previous = state.whole, [], np.empty(0, np.int64)
+    state.evaluations_before += state.engine.evaluations
+    state.engine = Engine(state.problem.rows, state.problem.kernel, "f8")
+    state.K = np.empty(state.K.shape, "f8")
+    packed = state.engine.packed
+    state.whole.packed = packed if state.problem.n == len(state.row_of) else packed.take(state.row_of)
+    _refresh(state, state.whole.number)
+    state.idle_rounds = state.failed_checks = 0
+    state.best_check = np.inf
+
+
+def _current(state: _State) -> tuple[Floats, Floats]:
+    """β and F of every variable, open round included."""
+    beta, F = state.whole.beta.copy(), state.whole.F.copy()
+    number = state.active.number
+    beta[number], F[number] = state.active.beta, state.active.F
+    if state.block is not None:
+        inside = number[state.block.place]
+        beta[inside], F[inside] = state.block.beta, state.block.F
+    return beta, F
+
+
+def _rho(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
+    free = (lower < beta) & (beta < upper)
+    if free.any():
+        return -float(F[free].mean())
+    ends = [F[beta < upper].max(initial=-np.inf), F[beta > lower].min(initial=np.inf)]
+    finite = [end for end in ends if np.isfinite(end)]
+    return -float(np.mean(finite)) if finite else 0.0
