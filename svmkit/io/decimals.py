@@ -1,0 +1,260 @@
+"""Decimal text to the nearest double inside compiled code, eight digits at a time; every result equals Python's ``float()``.
+
+Three steps of rising cost. A mantissa below 2^53 with a power of ten up to 22 takes one exact multiplication or division
+(Clinger, PLDI 1990). Up to 19 digits and any power take one or two 64 × 64 → 128 bit products with a table of powers of five
+(Lemire, Software: Practice and Experience 51, 2021). What that leaves undecided (more digits, subnormal results, overflow,
+hexadecimal) the caller hands to Python.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit._jit import helper, intrinsic
+
+_SMALLEST_POWER, _LARGEST_POWER = -342, 308
+_EXACT_TENS = 23
+
+
+@cache
+def tables() -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """10^0 … 10^22, all exact; and 5^q for q = −342 … 308 as normalised 128-bit numbers, high word and low word in turn.
+
+    Powers with negative q are rounded up, the others down, as the proof of the method asks.
+    """
+    words = []
+    for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
+        power = 5 ** abs(q)
+        bits = power.bit_length()
+        value = (power << 384) >> (bits + 256) if q >= 0 else (1 << (bits + 127)) // power + 1
+        words += [value >> 64, value & (2**64 - 1)]
+    return np.array([10.0**k for k in range(_EXACT_TENS)]), np.array(words, dtype=np.uint64)
+
+
+@intrinsic
+def _load8() -> Any:
+    """load8(bytes, offset): the eight bytes there as one number, the first byte lowest."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def load8(typing: Any, array: Any, offset: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, args[0])
+            place = builder.gep(view.data, [args[1]])
+            return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+        return types.uint64(array, types.int64), code
+
+    return numba_intrinsic(load8)
+
+
+@intrinsic
+def _high_product() -> Any:
+    """high_product(a, b): the upper 64 bits of the 128-bit product."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def high_product(typing: Any, a: Any, b: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+            return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+        return types.uint64(types.uint64, types.uint64), code
+
+    return numba_intrinsic(high_product)
+
+
+@intrinsic
+def _from_bits() -> Any:
+    """from_bits(word): the double with these bits."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def from_bits(typing: Any, word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], ir.DoubleType())
+
+        return types.float64(types.uint64), code
+
+    return numba_intrinsic(from_bits)
+
+
+def _zero_counter(instruction: str) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def zeros(typing: Any, word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, instruction)(args[0], ir.Constant(ir.IntType(1), 0))
+
+        return types.uint64(types.uint64), code
+
+    return numba_intrinsic(zeros)
+
+
+@intrinsic
+def _leading_zeros() -> Any:
+    """leading_zeros(word): number of zero bits above the highest one."""
+    return _zero_counter("ctlz")
+
+
+@intrinsic
+def _trailing_zeros() -> Any:
+    """trailing_zeros(word): number of zero bits below the lowest one; 64 for 0."""
+    return _zero_counter("cttz")
+
+
+@helper()
+def word_at(text: Any, i: int) -> Any:
+    """Eight bytes of ``text`` from i, zeros beyond its end; the text has eight bytes or more."""
+    beyond = i + 8 - len(text)
+    if beyond <= 0:
+        return _load8(text, i)
+    half = np.uint64(4 * beyond)  # in two halves: a shift by 64 bits is undefined
+    return (_load8(text, len(text) - 8) >> half) >> half
+
+
+@helper()
+def digit_run(word: Any) -> Any:
+    """How many of the word's bytes, from the first, are decimal digits (0 … 8)."""
+    nibbles = word ^ np.uint64(0x3030303030303030)
+    # A digit leaves 0 … 9 here; adding 0x76 carries any larger value into the byte's top bit.
+    other = ((nibbles + np.uint64(0x7676767676767676)) | nibbles) & np.uint64(0x8080808080808080)
+    return np.int64(_trailing_zeros(other) >> np.uint64(3))
+
+
+@helper()
+def byte_of(word: Any, k: int) -> Any:
+    """Byte k of the word, the first being 0."""
+    return (word >> np.uint64(8 * k)) & np.uint64(0xFF)
+
+
+@helper()
+def digits_value(word: Any, count: int) -> Any:
+    """The number that the word's first ``count`` bytes (1 … 8, all digits) spell."""
+    # The digits move to the last places, zeros before them; then neighbours are joined: 8 × 1, 4 × 2, 2 × 4 digits.
+    digits = (word ^ np.uint64(0x3030303030303030)) << np.uint64(64 - 8 * count)
+    digits = digits * np.uint64(10) + (digits >> np.uint64(8))
+    mask = np.uint64(0x000000FF000000FF)
+    upper = (digits & mask) * np.uint64(100 + (1000000 << 32))
+    lower = ((digits >> np.uint64(16)) & mask) * np.uint64(1 + (10000 << 32))
+    return (upper + lower) >> np.uint64(32)
+
+
+@helper()
+def _scale(mantissa: Any, exponent: int, fives: Any) -> Any:
+    """(double nearest to mantissa · 10^exponent, certain or not), mantissa > 0; subnormal and infinite ones are not."""
+    if exponent < -342 or exponent > 308:
+        return 0.0, False
+    shift = _leading_zeros(mantissa)
+    scaled = mantissa << shift
+    at = 2 * (exponent + 342)
+    high = _high_product(scaled, fives[at])
+    low = scaled * fives[at]
+    if (high & np.uint64(0x1FF)) == np.uint64(0x1FF):  # the bits kept could still change: take the table's second word
+        more = _high_product(scaled, fives[at + 1])
+        low = low + more
+        if low < more:
+            high = high + np.uint64(1)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (exponent < -27 or exponent > 55):
+        return 0.0, False
+    top = high >> np.uint64(63)
+    bits = high >> (top + np.uint64(9))  # 54 bits: the significand and one to round by
+    # floor(log2(10^exponent)) from 217706 / 2^16, in integers
+    binary = ((217706 * exponent) >> 16) + 63 + np.int64(top) - np.int64(shift) + 1023
+    if binary <= 0:
+        return 0.0, False
+    halfway = low <= np.uint64(1) and exponent >= -4 and exponent <= 23 and (bits & np.uint64(3)) == np.uint64(1)
+    if halfway and (bits << (top + np.uint64(9))) == high:
+        bits = bits & np.uint64(0xFFFFFFFFFFFFFFFE)  # exactly between two doubles: to the even one
+    bits = (bits + (bits & np.uint64(1))) >> np.uint64(1)
+    if bits >= np.uint64(1 << 53):
+        bits = np.uint64(1 << 52)
+        binary += 1
+    if binary >= 2047:
+        return 0.0, False
+    return _from_bits((bits & np.uint64((1 << 52) - 1)) | (np.uint64(binary) << np.uint64(52))), True
+
+
+@helper()
+def _read_exponent(text: Any, i: int) -> Any:
+    """(power, next place) of ``e±digits`` at i, or (0, i) where that is not what stands there."""
+    j = i + 1
+    negative = False
+    if j < len(text) and (text[j] == 43 or text[j] == 45):
+        negative = text[j] == 45
+        j += 1
+    power: Any = 0
+    first = j
+    while j < len(text) and text[j] >= 48 and text[j] <= 57:
+        power = min(power * 10 + np.int64(text[j]) - 48, 100000)
+        j += 1
+    if j == first:
+        return 0, i
+    return -power if negative else power, j
+
+
+@helper()
+def _too_long(text: Any, i: int, digits: int) -> bool:
+    """Whether the number whose ``digits`` digits start at i has more than 19 after its leading zeros."""
+    while digits > 19 and (text[i] == 48 or text[i] == 46):
+        if text[i] == 48:
+            digits -= 1
+        i += 1
+    return digits > 19
+
+
+@helper()
+def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
+    """(value, place after it, certain) of the decimal number at i; not certain: Python must decide, or it is no number."""
+    size = len(text)
+    negative = i < size and text[i] == 45
+    if negative or (i < size and text[i] == 43):
+        i += 1
+    start = i
+    mantissa = np.uint64(0)
+    count = 8
+    while count == 8:
+        word = word_at(text, i)
+        count = digit_run(word)
+        if count > 0:
+            mantissa = mantissa * np.uint64(tens[count]) + digits_value(word, count)
+        i += count
+    digits = i - start
+    exponent = 0
+    if i < size and text[i] == 46:
+        i += 1
+        fraction = i
+        count = 8
+        while count == 8:
+            word = word_at(text, i)
+            count = digit_run(word)
+            if count > 0:
+                mantissa = mantissa * np.uint64(tens[count]) + digits_value(word, count)
+            i += count
+        exponent = fraction - i
+        digits -= exponent
+    if digits == 0:
+        return 0.0, i, False
+    if i < size and (text[i] == 101 or text[i] == 69):
+        power, i = _read_exponent(text, i)
+        exponent += power
+    if digits > 19 and _too_long(text, start, digits):
+        return 0.0, i, False
+    if mantissa == np.uint64(0):
+        return (-0.0 if negative else 0.0), i, True
+    if mantissa <= np.uint64(1 << 53) and exponent >= -22 and exponent <= 22:
+        value = np.float64(mantissa)
+        value = value / tens[-exponent] if exponent < 0 else value * tens[exponent]
+        return (-value if negative else value), i, True
+    value, certain = _scale(mantissa, exponent, fives)
+    return (-value if negative else value), i, certain

@@ -1,0 +1,196 @@
+"""Files in and out: input in one pass from anything that can be read, output that is whole or not there at all.
+
+Input may be a file, a pipe or ``-`` (standard input), plain or compressed; compression is known by its first bytes, not by a
+name. Output goes to a temporary name in the same folder and takes the place of the old file by one rename.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.errors import DataError, OutputError
+
+_STDIN, _STDOUT = 0, 1
+
+#: First bytes, what they mean, and the module that undoes it.
+_COMPRESSIONS = (
+    (b"\x1f\x8b", "gzip", "gzip"),
+    (b"BZh", "bzip2", "bz2"),
+    (b"\xfd7zXZ\0", "xz", "lzma"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "compression.zstd"),
+)
+
+
+def read_bytes(path: str) -> NDArray[np.uint8]:
+    """All of ``path`` (``-`` is standard input), decompressed if need be, as a read-only array of bytes.
+
+    A plain file is mapped, not copied. Raises DataError where it cannot be opened or read, or where compressed data are
+    damaged.
+    """
+    try:
+        if path == "-":
+            raw = _read_all(_STDIN)
+        else:
+            with open(path, "rb", buffering=0) as file:
+                raw = _read_all(file.fileno())
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
+        raise DataError(f"can't open input file {path}", _why(error)) from None
+    content = memoryview(raw)
+    for magic, name, module in _COMPRESSIONS:
+        if content[: len(magic)] == magic:
+            content = memoryview(_decompress(content, path, name, module))
+            break
+    return np.frombuffer(content, dtype=np.uint8)
+
+
+def _read_all(descriptor: int) -> bytes | mmap.mmap:
+    status = os.fstat(descriptor)
+    # Files under /proc say they are regular and empty, and yet have content.
+    if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(descriptor, 0, os.SEEK_CUR) == 0:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        return file.read()
+
+
+def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:
+    try:
+        undo: Callable[[memoryview], bytes] = import_module(module).decompress
+    except ImportError:
+        raise DataError(
+            f"can't open input file {path}", f"it is compressed with {name}, which this Python cannot read; decompress it first"
+        ) from None
+    try:
+        return undo(content)
+    except MemoryError:
+        raise DataError(f"can't open input file {path}", "its decompressed content does not fit into memory") from None
+    except Exception as error:  # each module has errors of its own
+        reason = (
+            f"its {name} data are damaged or cut short ({error}); get the file again, or decompress it and see what is left"
+        )
+        raise DataError(f"can't open input file {path}", reason) from None
+
+
+def check_writable(path: str) -> None:
+    """Raises OutputError if ``atomic_output(path)`` is bound to fail: to be asked before long work."""
+    if path == "-":
+        return
+    if not path or "\0" in path:
+        raise OutputError(f"can't write {path!r}: this is no file name")
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target):
+        raise OutputError(f"can't write {path}: it is a folder; name a file in it")
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise OutputError(f"can't write {path}: permission denied; the file is write-protected")
+    if _written_in_place(path):
+        return
+    if not os.path.isdir(folder):
+        raise OutputError(f"can't write {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"can't write {path}: permission denied; no file may be made in {folder}")
+
+
+@contextmanager
+def atomic_output(path: str) -> Iterator[Output]:
+    """Yields an Output for ``path``; the file appears, whole, when the block ends, and not at all if the block raises.
+
+    An existing file keeps its permissions, a symbolic link stays one and its target is replaced. ``-`` (standard output) and
+    what is no regular file (a pipe, /dev/null) are written directly. Raises OutputError where the output cannot be written;
+    BrokenPipeError passes, for then the reader has seen enough.
+    """
+    check_writable(path)
+    if _written_in_place(path):
+        with _opened(path, lambda: _open_in_place(path)) as output:
+            yield output
+        return
+    target = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(target), f".svmkit-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with _opened(path, lambda: _create(temporary, target)) as output:
+            yield output
+        try:
+            os.replace(temporary, target)
+        except OSError as error:
+            raise _failure(path, error) from None
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+class Output:
+    """What ``atomic_output`` yields."""
+
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+
+    def write(self, content: bytes) -> None:
+        """Appends ``content``. Raises OutputError where there is no room."""
+        try:
+            self._file.write(content)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _failure(self._path, error) from None
+
+
+@contextmanager
+def _opened(path: str, opening: Callable[[], BinaryIO]) -> Iterator[Output]:
+    """An Output on the file that ``opening`` opens, closed at the end; what fails in that is an OutputError too."""
+    try:
+        file = opening()
+    except OSError as error:
+        raise _failure(path, error) from None
+    try:
+        yield Output(path, file)
+    except BaseException:
+        with suppress(OSError):
+            file.close()
+        raise
+    try:
+        file.close()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _failure(path, error) from None
+
+
+def _written_in_place(path: str) -> bool:
+    """Whether a rename cannot or must not replace ``path``: a stream, a device, or a name for an open file."""
+    if path == "-" or os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        return True
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _open_in_place(path: str) -> BinaryIO:
+    return open(_STDOUT, "wb", closefd=False) if path == "-" else open(path, "wb")
+
+
+def _create(temporary: str, target: str) -> BinaryIO:
+    """The new file, with the permissions of ``target`` if that exists, else those the umask leaves."""
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+    with suppress(OSError):  # no target, or a file system without permissions
+        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+    return open(descriptor, "wb")
+
+
+def _failure(path: str, error: OSError) -> OutputError:
+    if _written_in_place(path):
+        return OutputError(f"can't write {'to standard output' if path == '-' else path}: {_why(error)}")
+    return OutputError(f"can't write {path}: {_why(error)}; nothing was overwritten")
+
+
+def _why(error: Exception) -> str:
+    """The system's reason, without number and name."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,185 @@
+"""LIBSVM's data files: ``label index:value index:value …``, one example a line.
+
+Read as svm-train reads them, with these differences: ``# comments``, ``qid:N`` and ``cost:W`` are understood; nan and infinity
+are refused, and so are indices that do not fit 32 bits; lines with words after the last pair are read with a warning. What is
+refused gets LIBSVM's own first line (``Wrong input format at line N``), then file, line, column, word and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.errors import DataError, OutputError
+from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
+
+_PAIRS_PER_WRITE = 1 << 20
+_SMALLEST_NORMAL = 2.0**-1022
+
+_MARKS = {
+    b"\xef\xbb\xbf": "the file begins with a byte-order mark (BOM); save it as UTF-8 without one",
+    b"\xff\xfe": "the file is UTF-16 text (it begins with a byte-order mark); save it as UTF-8 or ASCII",
+    b"\xfe\xff": "the file is UTF-16 text (it begins with a byte-order mark); save it as UTF-8 or ASCII",
+}
+
+
+def read_dataset(
+    path: str,
+    *,
+    precomputed: bool = False,
+    training: bool = False,
+    unknown_labels: bool = False,
+    on_warning: Callable[[str], None] | None = None,
+) -> Dataset:
+    """The examples in ``path`` (``-`` is standard input; gzip, bzip2 and xz are undone).
+
+    ``precomputed``: lines ``label 0:serial 1:K(x, x_1) … L:K(x, x_L)`` of a kernel matrix; with ``training``, serials must lie
+    in 1 … L. ``unknown_labels`` reads the label ``?`` as nan. ``on_warning`` is told, once, of what was left out. Raises
+    DataError for what cannot be opened, is empty, or is not such a file.
+    """
+    text = read_bytes(path)
+    try:
+        parsed = parse(text, unknown=unknown_labels)
+    except TextError as error:
+        reason = next((why for mark, why in _MARKS.items() if text[:3].tobytes().startswith(mark)), error.reason)
+        raise _wrong_format(path, error.line, error.column, error.token, reason) from None
+    if not len(parsed.leading):
+        raise DataError("Wrong input format at line 1", f"{path}: the file holds no example")
+    if parsed.n_tails and on_warning is not None:
+        line = 1 + count_newlines(text, parsed.first_tail)
+        lines = f"line {line}" if parsed.n_tails == 1 else f"{parsed.n_tails} lines (line {line} is the first)"
+        on_warning(f"{path}: words after the last index:value pair were left out on {lines}")
+    rows = Rows(parsed.data, parsed.indices, parsed.indptr, parsed.max_index)
+    if precomputed:
+        rows = _kernel_rows(parsed, text, path, training)
+    return Dataset(rows=rows, y=parsed.leading[:, 0].copy(), weight=parsed.cost, qid=parsed.qid, source=path)
+
+
+def _wrong_format(path: str, line: int, column: int, token: str, reason: str) -> DataError:
+    word = f" {token!r}:" if token else ""
+    return DataError(f"Wrong input format at line {line}", f"{path}, line {line}, column {column}:{word} {reason}")
+
+
+def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, training: bool) -> Rows:
+    """Rows of a kernel matrix. Raises DataError unless each line gives all columns 0, 1, … L, the first a serial number."""
+    n, width = len(parsed.leading), parsed.max_index + 1
+    filled = np.diff(parsed.indptr) > 0
+    first = np.zeros(n, dtype=np.int64)
+    first[filled] = parsed.indptr[:-1][filled]
+    bad = np.flatnonzero(~filled | ((parsed.indices[first] != 0) if len(parsed.indices) else True))
+    if len(bad):
+        where = f"{path}, line {_line_of_row(text, int(bad[0]))}"
+        reason = f"{where}: rows of a precomputed kernel begin with 0:serial, the number of the training example they belong to"
+        raise DataError("Wrong input format: first column must be 0:sample_serial_number", reason)
+    short = np.flatnonzero(np.diff(parsed.indptr) != width)
+    if len(short):
+        line = _line_of_row(text, int(short[0]))
+        reason = f"rows of a precomputed kernel give every column from 0 to {width - 1}, zeros too"
+        raise DataError(f"Wrong input format at line {line}", f"{path}, line {line}: {reason}")
+    table = parsed.data.reshape(n, width)
+    serial = table[:, 0]
+    wrong = (serial != np.floor(serial)) | (np.abs(serial) >= 2**31)
+    if training:
+        wrong |= (serial < 1) | (serial > width - 1)
+    bad = np.flatnonzero(wrong)
+    if len(bad):
+        where = f"{path}, line {_line_of_row(text, int(bad[0]))}"
+        reason = f"{where}: serial number {_shortest(float(serial[bad[0]]))} is not a whole number from 1 to {width - 1}"
+        raise DataError("Wrong input format: sample_serial_number out of range", reason)
+    return Rows(
+        data=np.empty(0),
+        indices=np.empty(0, dtype=np.int32),
+        indptr=np.zeros(n + 1, dtype=np.int64),
+        n_features=width - 1,
+        gram=np.ascontiguousarray(table[:, 1:]),
+        serial=serial.astype(np.int64),
+    )
+
+
+def _line_of_row(text: NDArray[np.uint8], row: int) -> int:
+    """The 1-based line that example ``row`` stands on: comments take lines too."""
+    lines = enumerate(text.tobytes().split(b"\n"), 1)
+    examples = (number for number, line in lines if not line.lstrip(b" \t").startswith(b"#"))
+    return next(number for k, number in enumerate(examples) if k == row)
+
+
+def write_dataset(path: str, dataset: Dataset) -> None:
+    """Writes ``dataset`` as LIBSVM text that reads back equal, every number in its shortest form; unknown labels become ``?``.
+
+    Values too small for a normal double, which no LIBSVM reader takes, are written as 0. Raises OutputError where the file
+    cannot be written, or for a value that is nan or infinite.
+    """
+    rows = dataset.rows
+    if rows.precomputed:
+        rows = _with_serial_column(rows)
+    _refuse_not_finite(path, dataset, rows)
+    with atomic_output(path) as output:
+        for start, stop in _row_blocks(rows.indptr):
+            output.write(_format_rows(dataset, rows, start, stop))
+
+
+def _with_serial_column(rows: Rows) -> Rows:
+    """A kernel matrix as sparse rows whose column 0 is the serial number."""
+    n, length = rows.gram.shape
+    table = np.column_stack([rows.serial, rows.gram])
+    indices = np.tile(np.arange(length + 1, dtype=np.int32), n)
+    return Rows(table.ravel(), indices, np.arange(n + 1) * (length + 1), length)
+
+
+def _refuse_not_finite(path: str, dataset: Dataset, rows: Rows) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows.data))
+    if len(bad):
+        row = int(np.searchsorted(rows.indptr, bad[0], side="right"))
+        where = f"example {row}, index {rows.indices[bad[0]]}"
+        raise OutputError(
+            f"can't write {path}: {where}: {rows.data[bad[0]]} has no place in a data file; nothing was overwritten"
+        )
+    if np.isinf(dataset.y).any() or (dataset.weight is not None and not np.isfinite(dataset.weight).all()):
+        raise OutputError(f"can't write {path}: a label or cost is not finite; nothing was overwritten")
+
+
+def _row_blocks(indptr: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of about a million pairs each, to bound the memory that formatting takes."""
+    start, n = 0, len(indptr) - 1
+    while start < n:
+        stop = int(np.searchsorted(indptr, indptr[start] + _PAIRS_PER_WRITE, side="right")) - 1
+        stop = min(max(stop, start + 1), start + _PAIRS_PER_WRITE, n)
+        yield start, stop
+        start = stop
+
+
+def _format_rows(dataset: Dataset, rows: Rows, start: int, stop: int) -> bytes:
+    """The lines of examples start … stop − 1. Each distinct number is formatted once."""
+    first, last = rows.indptr[start], rows.indptr[stop]
+    heads = _texts(dataset.y[start:stop])
+    if dataset.qid is not None:
+        heads = heads + np.array([f" qid:{q}" for q in dataset.qid[start:stop].tolist()], dtype=object)
+    if dataset.weight is not None:
+        heads = heads + (" cost:" + _texts(dataset.weight[start:stop]))
+    values = rows.data[first:last]
+    values = np.where(np.abs(values) < _SMALLEST_NORMAL, np.copysign(0.0, values), values)
+    distinct, which = np.unique(rows.indices[first:last], return_inverse=True)
+    pairs = np.array([f" {index}:" for index in distinct.tolist()], dtype=object)[which] + _texts(values)
+    words = np.empty(len(heads) + len(pairs), dtype=object)
+    is_pair = np.ones(len(words), dtype=bool)
+    places = rows.indptr[start:stop] - first + np.arange(stop - start)
+    is_pair[places] = False
+    words[places] = "\n" + heads
+    words[is_pair] = pairs
+    return ("".join(words.tolist())[1:] + "\n").encode("ascii")
+
+
+def _texts(values: Floats) -> NDArray[np.object_]:
+    """The shortest text of each value that reads back as it; equal bits share one string."""
+    distinct, which = np.unique(values.view(np.int64), return_inverse=True)
+    texts = np.empty(len(distinct), dtype=object)
+    texts[:] = [_shortest(value) for value in distinct.view(np.float64).tolist()]
+    return texts[which]
+
+
+def _shortest(value: float) -> str:
+    return "?" if value != value else repr(value).removesuffix(".0")
