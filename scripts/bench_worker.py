@@ -15,9 +15,10 @@ def judge(request: str) -> Any:
     """Each model's objective and violation in float64, its test error, and how often it agrees with the first model."""
     from svmkit.certificate import certify
     from svmkit.config import TrainConfig
+    from svmkit.engine.kernels import cross_apply
     from svmkit.io.libsvm_data import read_dataset
     from svmkit.io.model_libsvm import read_model
-    from svmkit.model import Machine, Model, decision_values, predict
+    from svmkit.model import decision_values, predict
     from svmkit.problem import RBF, Kernel, Problem, Solution
     from svmkit.recertify import certificates
 
@@ -31,19 +32,19 @@ def judge(request: str) -> Any:
             origin, coef, rho = fitted["support"].astype(np.int64), fitted["coef"], float(fitted["rho"])
             problem = Problem(train.rows, train.y, np.full(train.n, asked["C"]), kernel)
             certificate = certify(problem, Solution(train.rows.take(origin), origin, coef, rho))
-            machine = Machine(np.arange(len(coef)), coef, rho)
-            model = Model("c_svc", kernel, train.rows.take(origin), (machine,), labels=np.array([1, -1]))
+            decisions = cross_apply(test.rows, train.rows.take(origin), kernel, coef[:, None])[:, 0] - rho
+            labels, n_support = np.where(decisions > 0, 1.0, -1.0), len(coef)
         else:
             model = read_model(path)
             (certificate,) = certificates(model, train, TrainConfig(C=asked["C"]))
-        labels = predict(model, decision_values(model, test.rows))
+            labels, n_support = predict(model, decision_values(model, test.rows)), model.n_support
         first = labels if first is None else first
         verdicts.append(
             {
                 "primal": certificate.primal,
                 "dual": certificate.dual,
                 "violation": certificate.violation,
-                "n_support": model.n_support,
+                "n_support": n_support,
                 "test_error": float(np.mean(labels != test.y)),
                 "agreement": float(np.mean(labels == first)),
             }
