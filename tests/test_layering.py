@@ -97,7 +97,7 @@ def numba_lines(source: str) -> list[int]:
     """Lines that import numba at the top of a module, or anywhere in one that makes no intrinsics."""
     tree = ast.parse(source)
     makes = any(isinstance(n, ast.ImportFrom) and "intrinsic" in [alias.name for alias in n.names] for n in tree.body)
-    inside = {line for n in tree.body if isinstance(n, ast.FunctionDef) and makes for _, line in imports(n)}
+    inside = {line for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and makes for _, line in imports(n)}
     return [line for name, line in imports(tree) if name.partition(".")[0] == "numba" and line not in inside]
 
 
