@@ -3,7 +3,8 @@
     python scripts/make_golden.py [FOLDER OF THE TOOLS]        default /usr/bin (Debian's libsvm-tools 3.24)
 
 Every file stands for itself: ``three.t`` is the test file of ``three``; ``three.s0t2.model`` the model of ``-s 0 -t 2``, with
-``.b1`` in its name where made with ``-b 1``; ``.out`` what svm-predict answers, ``.prob`` what it answers with ``-b 1``, ``.v5`` svm-train's last line with ``-v 5``.
+``.b1`` in its name where made with ``-b 1``; ``.out`` what svm-predict answers, ``.prob`` what it answers with ``-b 1``;
+``.v5`` svm-train's last line with ``-v 5``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,316 @@
+"""LIBSVM's model files: a header of keys, then one line a support vector, ``coef … coef index:value index:value``.
+
+Style "native" writes every number so that it reads back exactly; style "libsvm" writes what svm-train writes for the same
+model, byte for byte (values cut to 8 digits). Both are LIBSVM's format, so svm-predict reads them. What is read is checked in
+full: a file cut short or damaged is refused with the line that breaks it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from svmkit.config import KERNELS, SVM_TYPES
+from svmkit.data import Floats, Ints, Rows
+from svmkit.errors import DataError, ModelError
+from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.sparse_text import TextError, count_newlines, parse
+from svmkit.model import Machine, Model, class_pairs, coefficients
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
+
+Style = Literal["native", "libsvm"]
+Format = Callable[[float], str]
+
+_INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
+_NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
+KEYS = frozenset(("svm_type", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_INT32 = range(-(2**31), 2**31)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------------
+
+
+def write_model(path: str, model: Model, *, style: Style = "native") -> None:
+    """Writes ``model`` to ``path``, which is complete or untouched. Raises OutputError where it cannot be written."""
+    with atomic_output(path) as out:
+        out.write(model_text(model, style=style))
+
+
+def model_text(model: Model, *, style: Style = "native") -> bytes:
+    """The file's bytes."""
+    exact = _shortest if style == "native" else _digits17
+    brief = _shortest if style == "native" else _digits8
+    header = "".join(f"{' '.join([key, *words])}\n" for key, words in _header(model, exact))
+    return (header + "SV\n" + _support_text(model, exact, brief)).encode("ascii")
+
+
+def _shortest(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+def _digits17(value: float) -> str:
+    return f"{value:.17g}"
+
+
+def _digits8(value: float) -> str:
+    return f"{value:.8g}"
+
+
+def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
+    kernel = model.kernel
+    out = [("svm_type", [model.svm_type]), ("kernel_type", [kernel.name])]
+    if kernel.kind == POLYNOMIAL:
+        out.append(("degree", [str(kernel.degree)]))
+    if kernel.kind not in (LINEAR, PRECOMPUTED):
+        out.append(("gamma", [exact(float(kernel.gamma))]))
+    if kernel.kind in (POLYNOMIAL, SIGMOID):
+        out.append(("coef0", [exact(float(kernel.coef0))]))
+    out += [("nr_class", [str(model.n_class)]), ("total_sv", [str(model.n_support)])]
+    out.append(("rho", [exact(machine.rho) for machine in model.machines]))
+    if model.labels is not None:
+        out.append(("label", [str(label) for label in model.labels.tolist()]))
+    for key, numbers in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
+        if numbers is not None:
+            out.append((key, [exact(number) for number in numbers.tolist()]))
+    if model.class_counts is not None:
+        out.append(("nr_sv", [str(count) for count in model.class_counts.tolist()]))
+    return out
+
+
+def _support_text(model: Model, exact: Format, brief: Format) -> str:
+    """The lines after ``SV``: the pieces of text are laid out in one array, each distinct number made only once."""
+    rows, table = model.rows, coefficients(model)
+    n, n_coef = table.shape
+    if model.kernel.kind == PRECOMPUTED:
+        pairs = _pieces(rows.serial.astype(np.float64), lambda serial: f"0:{int(serial)} ")[:, None]
+        lengths = np.ones(n, dtype=np.int64)
+    else:
+        indices, place = np.unique(rows.indices, return_inverse=True)
+        index_text = np.array([f"{i}:" for i in indices.tolist()], dtype=object)
+        pairs = np.stack([index_text[place], _pieces(rows.data, lambda value: brief(value) + " ")], axis=1)
+        lengths = np.diff(rows.indptr)
+    width = n_coef + pairs.shape[1] * lengths + 1
+    ends = np.cumsum(width)
+    out = np.empty(int(width.sum()), dtype=object)
+    out[ends - 1] = "\n"
+    coef_at = (ends - width)[:, None] + np.arange(n_coef)
+    out[coef_at] = _pieces(table.ravel(), lambda value: exact(value) + " ").reshape(n, n_coef)
+    is_pair = np.ones(len(out), dtype=bool)
+    is_pair[ends - 1] = False
+    is_pair[coef_at] = False
+    out[is_pair] = pairs.ravel()
+    return "".join(out.tolist())
+
+
+def _pieces(values: Floats, text: Format) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    """``text`` of each value; told apart by their bits, since 0 and −0 are written differently."""
+    bits, inverse = np.unique(values.view(np.int64), return_inverse=True)
+    return np.array([text(value) for value in bits.view(np.float64).tolist()], dtype=object)[inverse]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """A header line: its number in the file and the words after the key."""
+
+    number: int
+    words: list[str]
+
+
+class _Header:
+    """The header's lines by key, and the errors of this file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lines: dict[str, _Line] = {}
+
+    def fail(self, number: int, why: str) -> NoReturn:
+        raise ModelError(f"{self.path}, line {number}: {why}")
+
+    def line(self, key: str) -> _Line:
+        if key not in self.lines:
+            raise ModelError(f"{self.path}: the key `{key}` is missing from the header: not a LIBSVM model, or a damaged one")
+        return self.lines[key]
+
+    def words(self, key: str, count: int) -> _Line:
+        line = self.line(key)
+        if len(line.words) != count:
+            self.fail(line.number, f"`{key}` must have {count} value{'s' * (count != 1)}, not {len(line.words)}")
+        return line
+
+    def floats(self, key: str, count: int) -> Floats:
+        line = self.words(key, count)
+        return np.array([self._number(line.number, key, word) for word in line.words], dtype=np.float64)
+
+    def ints(self, key: str, count: int, least: int = _INT32.start) -> Ints:
+        line = self.words(key, count)
+        return np.array([self._integer(line.number, key, word, least) for word in line.words], dtype=np.int64)
+
+    def _number(self, number: int, key: str, word: str) -> float:
+        value = float(word) if _NUMBER.fullmatch(word) else math.nan
+        if not math.isfinite(value):
+            self.fail(number, f"`{key}`: {_shown(word)!r} is not a finite number")
+        return value
+
+    def _integer(self, number: int, key: str, word: str, least: int) -> int:
+        if not _INTEGER.fullmatch(word) or int(word) not in _INT32:
+            self.fail(number, f"`{key}`: {_shown(word)!r} is not an integer below 2^31 in size")
+        if int(word) < least:
+            self.fail(number, f"`{key}`: {word} must be at least {least}")
+        return int(word)
+
+
+def read_model(path: str) -> Model:
+    """The model in the file ``path`` (``-`` is standard input; compression is undone).
+
+    Raises ModelError where it cannot be opened, or, with file, line and reason, where it is not a whole LIBSVM model.
+    """
+    try:
+        text = read_bytes(path)
+    except DataError as error:
+        raise ModelError(f"can't open model file {path}: {error.detail}") from None
+    return parse_model(text, path)
+
+
+def parse_model(text: bytes, path: str) -> Model:
+    """The model in ``text``; ``path`` is for messages. Raises ModelError as ``read_model``."""
+    header, support_at = _read_header(text, path)
+    svm_type = _one_of(header, "svm_type", SVM_TYPES, "unknown svm type.")
+    kernel = _read_kernel(header)
+    n_class = int(header.ints("nr_class", 1, least=1)[0])
+    total = int(header.ints("total_sv", 1, least=0)[0])
+    labels = counts = None
+    n_machines = n_class * (n_class - 1) // 2
+    if svm_type in ("c_svc", "nu_svc"):
+        labels, counts = _read_classes(header, n_class, total)
+    elif n_class != 2:
+        header.fail(header.line("nr_class").number, f"`nr_class` of a {svm_type} model must be 2, not {n_class}")
+    rho = header.floats("rho", n_machines)
+    table, rows = _read_support(text, support_at, header, kernel, total, max(n_class - 1, 1))
+    return Model(
+        svm_type=svm_type,
+        kernel=kernel,
+        rows=rows,
+        machines=_machines(table, rho, counts),
+        labels=labels,
+        class_counts=counts,
+        prob_a=header.floats("probA", n_machines) if "probA" in header.lines else None,
+        prob_b=header.floats("probB", n_machines) if "probB" in header.lines else None,
+        density_marks=header.floats("prob_density_marks", 10) if "prob_density_marks" in header.lines else None,
+    )
+
+
+def _read_header(text: bytes, path: str) -> tuple[_Header, int]:
+    """The header and where the support vectors begin."""
+    header, at, number = _Header(path), 0, 0
+    while at < len(text):
+        end = text.find(b"\n", at)
+        end = len(text) if end < 0 else end
+        number += 1
+        words = text[at:end].decode("latin-1").split()
+        at = end + 1
+        if not words:
+            continue
+        key = words[0]
+        if key not in KEYS:
+            header.fail(number, f"unknown text in model file: [{_shown(key)}]")
+        if key in header.lines:
+            header.fail(number, f"`{key}` stands here a second time")
+        header.lines[key] = _Line(number, words[1:])
+        if key == "SV":
+            header.words("SV", 0)
+            return header, at
+    raise ModelError(f"{path}: ends after line {number} without its support vectors (no line `SV`): not a model, or cut short")
+
+
+def _shown(text: str) -> str:
+    """At most 80 printable characters of ``text``, for a message."""
+    return "".join(c if c.isprintable() else "?" for c in text[:80])
+
+
+def _one_of(header: _Header, key: str, names: tuple[str, ...], otherwise: str) -> str:
+    number, (word,) = header.words(key, 1)
+    if word not in names:
+        header.fail(number, f"{otherwise} `{key}` is {_shown(word)!r}, not one of {', '.join(names)}")
+    return word
+
+
+def _read_kernel(header: _Header) -> Kernel:
+    """The kernel, with the numbers that its kind uses."""
+    kind = KERNELS.index(_one_of(header, "kernel_type", KERNELS, "unknown kernel function."))
+    kernel = Kernel(kind)
+    if kind == POLYNOMIAL:
+        kernel = kernel._replace(degree=int(header.ints("degree", 1, least=0)[0]))
+    if kind not in (LINEAR, PRECOMPUTED):
+        kernel = kernel._replace(gamma=float(header.floats("gamma", 1)[0]))
+    if kind in (POLYNOMIAL, SIGMOID):
+        kernel = kernel._replace(coef0=float(header.floats("coef0", 1)[0]))
+    return kernel
+
+
+def _read_classes(header: _Header, n_class: int, total: int) -> tuple[Ints, Ints]:
+    labels, counts = header.ints("label", n_class), header.ints("nr_sv", n_class, least=0)
+    if len(set(labels.tolist())) < n_class:
+        header.fail(header.line("label").number, "`label` names a class twice")
+    if counts.sum() != total:
+        header.fail(header.line("nr_sv").number, f"`nr_sv` adds up to {counts.sum()}, `total_sv` is {total}")
+    if n_class == 1 and total:
+        header.fail(header.line("total_sv").number, "a model of one class has no support vectors")
+    return labels, counts
+
+
+def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: int, n_coef: int) -> tuple[Floats, Rows]:
+    """Coefficients (total, n_coef) and support vectors from ``text[at:]``."""
+    first = header.line("SV").number + 1
+    body = np.frombuffer(text, dtype=np.uint8)[at:]
+    if len(body) and body[-1] != ord("\n"):
+        header.fail(first + count_newlines(body, len(body)), "the file ends within this line: it was cut short")
+    try:
+        found = parse(body, n_leading=n_coef, notes=False, subnormal=True)
+    except TextError as error:
+        header.fail(first - 1 + error.line, f"column {error.column}: {error.token!r}: {error.reason}")
+    n = len(found.leading)
+    if n < total:
+        header.fail(first + n, f"`total_sv` is {total}, but the file ends after {n} support vectors: it was cut short")
+    if n > total:
+        header.fail(first + total, f"`total_sv` is {total}, but more lines follow, {n} in all")
+    rows = Rows(found.data, found.indices, found.indptr, found.max_index)
+    return found.leading, _serial_rows(rows, header, first) if kernel.kind == PRECOMPUTED else rows
+
+
+def _serial_rows(rows: Rows, header: _Header, first: int) -> Rows:
+    """Support vectors of a precomputed kernel, whose lines hold one pair ``0:serial``."""
+    bad = np.flatnonzero(np.diff(rows.indptr) != 1)
+    if len(bad) == 0:
+        bad = np.flatnonzero((rows.indices != 0) | (rows.data < 1) | (rows.data >= 2**31) | (rows.data % 1 != 0))
+    if len(bad):
+        header.fail(first + int(bad[0]), "a support vector of a precomputed kernel is one pair `0:serial`, serial 1 or more")
+    empty = np.zeros(rows.n + 1, dtype=np.int64)
+    return Rows(np.empty(0), np.empty(0, dtype=np.int32), empty, 0, serial=rows.data.astype(np.int64))
+
+
+def _machines(table: Floats, rho: Floats, counts: Ints | None) -> tuple[Machine, ...]:
+    """One machine a class pair from the table of coefficients (see ``model.coefficients``).
+
+    Zeros are no part of a machine, but svm-train now and then leaves one with the other sign (−0 in the positive class): kept,
+    so that its files come back as they were.
+    """
+    if counts is None:
+        index = np.flatnonzero((table[:, 0] != 0) | np.signbit(table[:, 0]))
+        return (Machine(index, table[index, 0], float(rho[0])),)
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    out = []
+    for (i, j), offset in zip(class_pairs(len(counts)), rho.tolist(), strict=True):
+        coef = np.concatenate([table[starts[i] : ends[i], j - 1], table[starts[j] : ends[j], i]])
+        index = np.concatenate([np.arange(starts[i], ends[i]), np.arange(starts[j], ends[j])])
+        kept = (coef != 0) | (np.signbit(coef) != (index >= starts[j]))
+        out.append(Machine(index[kept], coef[kept], offset))
+    return tuple(out)

@@ -1,0 +1,326 @@
+"""LIBSVM's rules around a solver: label order, pairs, weights, folds, limits. The solver here is the plainest there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from golden_data import GOLDEN, read_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from svmkit import fit as fit_module
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Rows
+from svmkit.engine.kernels import cross_apply
+from svmkit.errors import DataError, UsageError
+from svmkit.fit import ONE_CLASS, Pair, cross_validate, fit, folds, group_classes, kernel_of
+from svmkit.io.model_libsvm import model_text, parse_model, read_model
+from svmkit.metrics import accuracy
+from svmkit.model import coefficients, decision_values, predict
+from svmkit.problem import Kernel, Problem, Solution
+from svmkit.solvers.base import SolverResult
+from svmkit.trace import Progress, Status
+
+
+@dataclass(frozen=True)
+class Options:
+    """``first``: a knob to be set by -O."""
+
+    first: int = 0
+
+
+class State:
+    def __init__(self, problem: Problem, eps: float) -> None:
+        self.problem, self.eps, self.steps = problem, eps, 0
+        self.K = cross_apply(problem.rows, problem.rows, problem.kernel, np.eye(problem.n))
+        self.beta, self.F = np.zeros(problem.n), problem.y.copy()
+
+    def pair(self) -> tuple[int, int, float]:
+        y, C = self.problem.y, self.problem.upper
+        i = int(np.where(self.beta < np.maximum(0, C * y), self.F, -np.inf).argmax())
+        j = int(np.where(self.beta > np.minimum(0, C * y), self.F, np.inf).argmin())
+        return i, j, float(self.F[i] - self.F[j])
+
+
+def advance(state: State, budget: int) -> Progress:
+    """The most violating pair, moved to its optimum or a bound."""
+    y, C, K, beta = state.problem.y, state.problem.upper, state.K, state.beta
+    for _ in range(budget):
+        i, j, violation = state.pair()
+        if violation < state.eps:
+            return Progress(state.steps, state.steps, violation, done=True)
+        room = min(max(0.0, C[i] * y[i]) - beta[i], beta[j] - min(0.0, C[j] * y[j]))
+        step = min(violation / max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12), room)
+        beta[i] += step
+        beta[j] -= step
+        state.F -= step * (K[:, i] - K[:, j])
+        state.steps += 1
+    return Progress(state.steps, state.steps, state.pair()[2])
+
+
+def solution(state: State) -> Solution:
+    """rho as the mean over free support vectors, else the middle."""
+    C, beta = state.problem.upper, state.beta
+    free = (np.abs(beta) > 0) & (np.abs(beta) < C)
+    i, j, _ = state.pair()
+    rho = -float(state.F[free].mean()) if free.any() else -float(state.F[i] + state.F[j]) / 2
+    support = np.flatnonzero(beta)[::-1]  # in any order
+    return Solution(state.problem.rows.take(support), support, beta[support], rho)
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
+    return State(problem, eps)
+
+
+@pytest.fixture(autouse=True)
+def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = SimpleNamespace(Options=Options, supports=lambda p: None, start=start, advance=advance, solution=solution)
+    monkeypatch.setattr(fit_module, "solver_named", lambda name: module)
+
+
+def data(name: str) -> Dataset:
+    y, rows = read_rows(GOLDEN / name)
+    return Dataset(rows, y)
+
+
+#: What three.exact.model was trained with.
+EXACT = TrainConfig(gamma=0.25, eps=1e-9, class_weight=((7, 2.0), (4, 0.5)))
+
+
+def test_the_model_is_svm_trains() -> None:
+    result = fit(data("three"), EXACT)
+    theirs = read_model(str(GOLDEN / "three.exact.model"))
+    assert theirs.labels is not None
+    assert theirs.class_counts is not None
+    assert_array_equal(result.model.labels, theirs.labels)
+    assert_array_equal(result.model.class_counts, theirs.class_counts)
+    assert_array_equal(result.model.rows.to_dense(), theirs.rows.to_dense())
+    assert_array_equal(data("three").rows.take(result.sv_index).to_dense(), theirs.rows.to_dense())
+    assert_allclose(coefficients(result.model), coefficients(theirs), atol=1e-6)
+    assert_allclose([m.rho for m in result.model.machines], [m.rho for m in theirs.machines], atol=1e-6)
+    for machine in result.model.machines:
+        assert (np.diff(machine.index) > 0).all()
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("name", ["two", "three", "gram-two", "gram-three"])
+def test_the_model_survives_its_file(name: str) -> None:
+    config = TrainConfig(kernel="precomputed" if name.startswith("gram") else "rbf")
+    model = fit(data(name), config).model
+    text = model_text(model)
+    again = parse_model(text, "m")
+    assert model_text(again) == text
+    assert again.rows.n_features == model.rows.n_features
+    test = data(f"{name}.t").rows
+    assert_array_equal(decision_values(model, test), decision_values(again, test))
+
+
+def test_sums_and_lists_of_the_machines() -> None:
+    seen: list[tuple[Pair, SolverResult]] = []
+    dataset = data("three")
+    result = fit(dataset, TrainConfig(gamma=0.5), on_machine=lambda pair, found: seen.append((pair, found)))
+    assert [(pair.positive, pair.negative) for pair, _ in seen] == [(0, 1), (0, 2), (1, 2)]
+    assert tuple(found for _, found in seen) == result.machines
+    assert result.steps == sum(m.steps for m in result.machines) > 0
+    assert result.kernel_evaluations == sum(m.kernel_evaluations for m in result.machines)
+    assert_allclose(result.gap, result.primal - result.dual)
+    assert result.violation == max(m.certificate.violation for m in result.machines)
+    for pair, _ in seen:
+        assert_array_equal(pair.problem.rows.to_dense(), dataset.rows.take(pair.examples).to_dense())
+        labels = [int(dataset.y[e]) for e in pair.examples]
+        first = int(result.model.labels[pair.positive])  # type: ignore[index]
+        assert_array_equal(pair.problem.y > 0, [label == first for label in labels])
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "groups"),
+    [
+        ([-1, 1, -1], [1, -1], [[1], [0, 2]]),
+        ([1, -1, 1], [1, -1], [[0, 2], [1]]),
+        ([0, 1], [0, 1], [[0], [1]]),
+        ([1.7, -1.2, 1.1, -1.9], [1, -1], [[0, 2], [1, 3]]),
+        ([-1, 1, 2], [-1, 1, 2], [[0], [1], [2]]),
+        ([0.5, -0.5], [0], [[0, 1]]),
+    ],
+)
+def test_labels_in_libsvms_order(y: list[float], labels: list[int], groups: list[list[int]]) -> None:
+    found, members = group_classes(np.array(y, dtype=float), np.arange(len(y)))
+    assert found.tolist() == labels
+    assert [group.tolist() for group in members] == groups
+
+
+def upper_of(config: TrainConfig, weight: list[float] | None = None) -> list[Floats]:
+    """The C_i of every pair of a five-row, three-class data set."""
+    rows = Rows.from_dense(np.arange(10.0).reshape(5, 2))
+    pairs: list[Pair] = []
+    dataset = Dataset(rows, np.array([3.0, 5, 5, 3, 4]), None if weight is None else np.array(weight))
+    fit(dataset, config, on_machine=lambda pair, _: pairs.append(pair))
+    return [pair.problem.upper for pair in pairs]
+
+
+def test_what_C_each_example_gets() -> None:
+    assert [u.tolist() for u in upper_of(TrainConfig(C=2.0))] == [[2] * 4, [2] * 3, [2] * 3]
+    weighted = TrainConfig(C=2.0, class_weight=((3, 2.0), (5, 0.5), (3, 3.0)))
+    assert [u.tolist() for u in upper_of(weighted)] == [[12, 12, 1, 1], [12, 12, 2], [1, 1, 2]]
+    costs = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [u.tolist() for u in upper_of(TrainConfig(), costs)] == [[1, 4, 2, 3], [1, 4, 5], [2, 3, 5]]
+    assert_allclose(np.concatenate(upper_of(TrainConfig(lam=0.1))), [2.5] * 4 + [10 / 3] * 6)
+
+
+def test_examples_of_weight_zero_take_no_part() -> None:
+    assert [u.tolist() for u in upper_of(TrainConfig(), [1, 0, 1, 1, 1])] == [[1, 1, 1], [1, 1, 1], [1, 1]]
+    assert [u.tolist() for u in upper_of(TrainConfig(), [1, 1, 1, 1, 0])] == [[1, 1, 1, 1]]
+
+
+def test_gammas_default_and_the_numbers_a_kernel_uses() -> None:
+    assert kernel_of(TrainConfig(), 4) == Kernel(2, 0.25)
+    assert kernel_of(TrainConfig(), 0) == Kernel(2, 0.0)
+    assert kernel_of(TrainConfig(kernel="linear", gamma=3.0, coef0=1.0, degree=7), 4) == Kernel(0)
+    assert kernel_of(TrainConfig(kernel="polynomial", gamma=3.0, coef0=1.0, degree=7), 4) == Kernel(1, 3.0, 1.0, 7)
+    assert kernel_of(TrainConfig(kernel="sigmoid", gamma=3.0, coef0=1.0, degree=7), 4) == Kernel(3, 3.0, 1.0)
+
+
+def test_warnings_are_libsvms() -> None:
+    said: list[str] = []
+    dataset = data("one")
+    result = fit(dataset, TrainConfig(gamma=0.3, class_weight=((7, 2.0),)), on_warning=said.append)
+    assert said == [ONE_CLASS, "WARNING: class label 7 specified in weight is not found"]
+    assert (result.machines, result.status, len(result.sv_index)) == ((), Status.CONVERGED, 0)
+    assert (result.primal, result.dual, result.gap, result.violation) == (0, 0, 0, 0)
+    theirs = (GOLDEN / "one.s0t2.model").read_bytes()
+    assert model_text(result.model, style="libsvm").split(b"gamma")[0] == theirs.split(b"gamma")[0]
+    assert model_text(result.model, style="libsvm").split(b"nr_class")[1] == theirs.split(b"nr_class")[1]
+    assert_array_equal(predict(result.model, decision_values(result.model, dataset.rows)), np.full(5, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "why"),
+    [
+        ([], None, "no examples to train on"),
+        ([1, math.nan], None, "example 2 has label nan"),
+        ([1, 3e9], None, "example 2 has label 3e"),
+        ([1, math.inf], None, "example 2 has label inf"),
+        ([1, -1], [1, -1], "example 2 has weight -1"),
+        ([1, -1], [math.nan, 1], "example 1 has weight nan"),
+        ([1, -1], [0, 0], "every example has weight 0"),
+    ],
+)
+def test_data_that_cannot_be_trained_on(y: list[float], weight: list[float] | None, why: str) -> None:
+    rows = Rows.from_dense(np.ones((len(y), 1)))
+    dataset = Dataset(rows, np.array(y, dtype=float), None if weight is None else np.array(weight, dtype=float))
+    with pytest.raises(DataError, match=why):
+        fit(dataset, TrainConfig())
+
+
+def test_types_and_knobs_that_are_not_there() -> None:
+    with pytest.raises(UsageError, match=r"^-s 3 \(epsilon_svr\): training this type is not available in this version"):
+        fit(data("two"), TrainConfig(svm_type="epsilon_svr"))
+    with pytest.raises(UsageError, match="has no option 'second'; it has first"):
+        fit(data("two"), TrainConfig(solver_options=(("second", "1"),)))
+    with pytest.raises(UsageError, match="-c"):
+        fit(data("two"), TrainConfig(C=-1.0))
+
+
+def test_limits_and_interruption_leave_a_whole_model() -> None:
+    dataset = data("three")
+    limited = fit(dataset, TrainConfig(eps=1e-12, max_iter=4))
+    assert [m.steps for m in limited.machines] == [4, 4, 4]
+    assert limited.status is Status.MAX_ITER
+    late = fit(dataset, TrainConfig(eps=1e-12, time_limit_s=1e-9))
+    assert late.status is Status.TIME_LIMIT
+    stopped = fit(dataset, TrainConfig(eps=1e-12), interrupted=lambda: True)
+    assert stopped.status is Status.INTERRUPTED
+    for result in (limited, late, stopped):
+        assert len(result.machines) == len(result.model.machines) == 3
+        assert parse_model(model_text(result.model), "m").n_support == result.model.n_support
+    calls = iter([False] * 3 + [True] * 100)
+    assert fit(dataset, TrainConfig(eps=1e-12), interrupted=lambda: next(calls)).status is Status.INTERRUPTED
+
+
+def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
+    dataset, holdout = data("three"), data("three.t")
+    rows = []
+    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=holdout)
+    assert result.model.labels is not None
+    decisions = decision_values(result.model, holdout.rows)
+    finals = [machine.trace[-1].holdout_error for machine in result.machines]
+    for column, ((i, j), final) in enumerate(zip(result.model.pairs, finals, strict=True)):
+        first, second = (holdout.y == label for label in result.model.labels[[i, j]])
+        wrong = (decisions[:, column] > 0) != first
+        assert_allclose(final, wrong[first | second].mean())
+    assert len(rows) == sum(len(machine.trace) for machine in result.machines)
+
+
+def glibc_rand() -> Callable[[], int]:
+    """The sequence that an unseeded C rand() gives on Linux."""
+
+    def values() -> Iterator[int]:
+        r = [1]
+        for _ in range(30):
+            r.append(16807 * r[-1] % (2**31 - 1))
+        r += r[0:3]
+        while True:
+            r.append((r[-3] + r[-31]) % 2**32)
+            if len(r) > 344:
+                yield r[-1] >> 1
+
+    return values().__next__
+
+
+def test_the_sequence_is_glibcs() -> None:
+    rand = glibc_rand()
+    assert [rand() for _ in range(3)] == [1804289383, 846930886, 1681692777]
+
+
+@pytest.mark.parametrize("k", [2, 5, 24])
+def test_cross_validation_is_svm_trains(k: int) -> None:
+    dataset = data("three")
+    predictions = cross_validate(dataset, EXACT, folds(dataset.y, k, glibc_rand()))
+    printed = f"Cross Validation Accuracy = {100 * accuracy(dataset.y, predictions):g}%\n"
+    assert printed == (GOLDEN / f"three.v{k}").read_text()
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 9), st.booleans(), st.randoms())
+def test_folds_are_even_and_stratified(labels: list[int], k: int, stratified: bool, draw: Any) -> None:
+    k = min(k, len(labels))
+    y = np.array(labels, dtype=float)
+    split = folds(y, k, lambda: int(draw.getrandbits(31)), stratified)
+    assert sorted(split.order.tolist()) == list(range(len(y)))
+    assert (split.starts[0], split.starts[-1]) == (0, len(y))
+    parts = [y[split.order[a:b]] for a, b in zip(split.starts[:-1], split.starts[1:], strict=True)]
+    for group in np.unique(y) if stratified and k < len(y) else [None]:
+        sizes = [len(part) if group is None else int((part == group).sum()) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_folds_that_cannot_be() -> None:
+    for k in (1, 4):
+        with pytest.raises(UsageError, match=f"^-v {k}: folds must be at least 2 and at most"):
+            folds(np.ones(3), k, lambda: 0)
+
+
+def test_cross_validation_of_classes_of_one_example() -> None:
+    """Two folds of three single-example classes: one fold is empty, the other leaves nothing to train on."""
+    dataset = Dataset(Rows.from_dense(np.arange(1.0, 4.0)[:, None]), np.array([1.0, 2.0, 3.0]))
+    assert np.isnan(cross_validate(dataset, TrainConfig(), folds(dataset.y, 2, lambda: 0))).all()
+
+
+def test_cross_validation_keeps_the_files_gamma_and_tells_of_each_fold() -> None:
+    dataset = data("two")
+    wide = replace(dataset, rows=dataset.rows._replace(n_features=50))
+    results = []
+    cross_validate(wide, TrainConfig(), folds(wide.y, 3, glibc_rand()), on_fit=results.append)
+    assert [result.model.kernel.gamma for result in results] == [1 / 50] * 3
+
+
+def test_an_interrupted_cross_validation_stops() -> None:
+    dataset = data("two")
+    predictions = cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), interrupted=lambda: True)
+    assert np.isnan(predictions).all()

@@ -1,0 +1,129 @@
+"""Decision values and predictions: against sums written out, and against the genuine svm-predict."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_data import GOLDEN, MODELS, TOOLS, data_of, needs_tools, numbers, read_rows
+from numpy.testing import assert_allclose, assert_array_equal
+
+from svmkit.data import Floats, Rows
+from svmkit.errors import DataError
+from svmkit.io.model_libsvm import read_model, write_model
+from svmkit.model import Machine, Model, decision_values, predict
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
+
+
+def naive_kernel(model: Model, rows: Rows, r: int, s: int) -> float:
+    """K(rows[r], model.rows[s]) from dictionaries."""
+    kernel = model.kernel
+    if kernel.kind == PRECOMPUTED:
+        return float(rows.gram[r, model.rows.serial[s] - 1])
+    x, z = (
+        dict(zip(a.indices[a.indptr[i] : a.indptr[i + 1]], a.data[a.indptr[i] : a.indptr[i + 1]], strict=True))
+        for a, i in ((rows, r), (model.rows, s))
+    )
+    dot = sum(x[i] * z[i] for i in x if i in z)
+    if kernel.kind == LINEAR:
+        return float(dot)
+    if kernel.kind == RBF:
+        return float(np.exp(-kernel.gamma * sum((x.get(i, 0.0) - z.get(i, 0.0)) ** 2 for i in {*x, *z})))
+    argument = kernel.gamma * dot + kernel.coef0
+    return float(argument**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(argument))
+
+
+def naive_decisions(model: Model, rows: Rows) -> Floats:
+    K = np.array([[naive_kernel(model, rows, r, s) for s in range(model.rows.n)] for r in range(rows.n)])
+    columns = [K[:, machine.index] @ machine.coef - machine.rho for machine in model.machines]
+    return np.stack(columns, axis=1) if columns else np.zeros((rows.n, 0))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_decision_values_are_the_sums_they_stand_for(name: str) -> None:
+    model = read_model(str(GOLDEN / f"{name}.model"))
+    _, rows = read_rows(data_of(name))
+    expected = naive_decisions(model, rows)
+    assert decision_values(model, rows).shape == expected.shape
+    assert_allclose(decision_values(model, rows), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if (GOLDEN / f"{name}.out").exists()])
+def test_predictions_equal_svm_predicts(name: str) -> None:
+    model = read_model(str(GOLDEN / f"{name}.model"))
+    _, rows = read_rows(data_of(name))
+    ours, theirs = predict(model, decision_values(model, rows)), numbers(GOLDEN / f"{name}.out")[:, 0]
+    if name.startswith(("value", "gram-value")):
+        assert_allclose(ours, theirs, rtol=1e-9)
+    else:
+        assert_array_equal(ours, theirs)
+
+
+@needs_tools
+@pytest.mark.parametrize("style", ["native", "libsvm"])
+@pytest.mark.parametrize("name", ["two.s0t2", "three.s0t1", "three.s1t3", "two.s2t2", "value.s3t0", "value.s4t2", "one.s0t2"])
+def test_genuine_svm_predict_reads_what_we_write(name: str, style: str, tmp_path: Path) -> None:
+    """On new rows, wider, narrower and emptier than the model's."""
+    model = read_model(str(GOLDEN / f"{name}.model"))
+    write_model(str(tmp_path / "m"), model, style="native" if style == "native" else "libsvm")
+    draw = np.random.default_rng(5)
+    X = np.round(draw.normal(size=(60, 6)), 3) * (draw.random((60, 6)) < 0.6)
+    X[3] = 0
+    rows = Rows.from_dense(X)
+    lines = [" ".join(["0", *(f"{j + 1}:{v!r}" for j, v in enumerate(row) if v)]) for row in X.tolist()]
+    (tmp_path / "t").write_text("\n".join(lines) + "\n")
+    argv = [TOOLS / "svm-predict", "-q", tmp_path / "t", tmp_path / "m", tmp_path / "o"]
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    assert_allclose(predict(model, decision_values(model, rows)), numbers(tmp_path / "o")[:, 0], rtol=1e-9)
+
+
+def machines_of(rhos: list[float]) -> tuple[Machine, ...]:
+    """Machines without support vectors: their value is −rho everywhere."""
+    return tuple(Machine(np.empty(0, dtype=np.int64), np.empty(0), rho) for rho in rhos)
+
+
+def constant_model(labels: list[int], rhos: list[float], svm_type: str = "c_svc") -> Model:
+    counts = np.zeros(len(labels), dtype=np.int64)
+    classes = (np.array(labels), counts) if labels else (None, None)
+    return Model(svm_type, Kernel(LINEAR), Rows.from_dense(np.empty((0, 0))), machines_of(rhos), *classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rhos", "svm_type", "expected"),
+    [
+        ([5, 2], [-0.1], "c_svc", 5),
+        ([5, 2], [0.0], "c_svc", 2),  # a value of 0 is the second class's
+        ([5, 2], [0.1], "c_svc", 2),
+        ([9], [], "c_svc", 9),
+        ([4, 3, 8], [-1.0, 1.0, -1.0], "nu_svc", 4),  # one vote each: the first class
+        ([4, 3, 8], [1.0, 1.0, 1.0], "c_svc", 8),
+        ([], [0.0], "one_class", -1),
+        ([], [-0.5], "one_class", 1),
+        ([], [-0.5], "epsilon_svr", 0.5),
+    ],
+)
+def test_votes_and_signs(labels: list[int], rhos: list[float], svm_type: str, expected: float) -> None:
+    model = constant_model(labels, rhos, svm_type)
+    decisions = decision_values(model, Rows.from_dense(np.ones((3, 2))))
+    assert_array_equal(decisions, np.tile(-np.array(rhos), (3, 1)))
+    assert_array_equal(predict(model, decisions), np.full(3, expected))
+
+
+def test_no_rows_no_answers() -> None:
+    for name in ("two.s0t2", "three.s0t2", "value.s3t2", "one.s0t2"):
+        model = read_model(str(GOLDEN / f"{name}.model"))
+        decisions = decision_values(model, Rows.from_dense(np.empty((0, 3))))
+        assert decisions.shape == (0, len(model.machines))
+        assert predict(model, decisions).shape == (0,)
+
+
+def test_precomputed_rows_must_hold_the_kernel_values_asked_for() -> None:
+    model = read_model(str(GOLDEN / "gram-two.s0t4.model"))
+    _, rows = read_rows(GOLDEN / "gram-two.t")
+    with pytest.raises(DataError, match="up to 21, the data has them up to 7"):
+        decision_values(model, rows._replace(gram=np.ascontiguousarray(rows.gram[:, :7])))
+    _, sparse = read_rows(GOLDEN / "two.t")
+    with pytest.raises(DataError, match="first column must be 0:sample_serial_number"):
+        decision_values(model, sparse)
