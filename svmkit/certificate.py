@@ -11,8 +11,8 @@ so the gap certifies a model without trust in its solver. The violation is that 
     no bias     the largest projected gradient: F where β < B, −F where β > A
 
 Coefficients outside the box are clipped on a copy, and the heavier class shrunk to balance. A solution that names no training
-rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite (sigmoid, or
-a precomputed one caught with ‖w‖² < 0) have no gap: nan.
+rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite (sigmoid,
+or a precomputed one caught with ‖w‖² < 0) have no gap: nan.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Certificate:
 
 
 def certify(problem: Problem, solution: Solution) -> Certificate:
-    """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless the solution brings its responses."""
+    """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses."""
     responses = solution.responses
     if responses is None:
         responses = _respond(problem, solution)

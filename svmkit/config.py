@@ -17,7 +17,7 @@ class TrainConfig:
 
     ``gamma`` 0 means 1/number of features. ``lam`` (λ-form) replaces ``C`` by 1/(λ n). ``class_weight`` holds (label, factor)
     pairs; factors of a repeated label multiply, as in svm-train. ``bias``: "free" is LIBSVM's rho, "none" drops it.
-    ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results don't depend on it.
+    ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
     """
 
     svm_type: str = "c_svc"

@@ -1,8 +1,8 @@
 """The kernel engine: blocks K[R, S], fused products K[R, S]·v, the diagonal, over packed rows; it counts what it evaluates.
 
-Values come in float32 for training (``TRAINING`` precision, where the data allow 1e-6 of √(K_ii K_jj)) and in float64 for all
-that is reported: predictions, certificates, the solvers' final check. Sums are float64 always. Nothing is cached: on cheap rows
-a recomputed value costs less than one read back from memory.
+Values come in float32 for training (where the data allow ``FLOAT32_ERROR`` of √(K_ii K_jj)) and in float64 for all that is
+reported: predictions, certificates, the solvers' final check. Sums are float64 always. Nothing is cached: on cheap rows a
+recomputed value costs less than one read back from memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
 
+#: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py).
+FLOAT32_ERROR = 5e-6
 #: Above this many features a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: Columns the sorted form takes at a time.
@@ -86,16 +88,18 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
 
 
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
-    """float32 where its kernel values stay within 1e-6 of √(K_ii K_jj) (measured in the tests), else float64.
+    """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
 
-    What float32 loses grows with the exponent's two large halves (rbf) and with the power (polynomial). tanh of a small
-    argument loses relative accuracy at once, and precomputed values are as given.
+    In rbf the exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding
+    leaves about 2^−24 · 2 gamma·max‖x‖² · √(nonzeros). Powers multiply the error. tanh of a small argument loses relative
+    accuracy at once, and precomputed values are as given.
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
-        return "f4" if kernel.gamma * largest <= 3.0 else "f8"
+        longest = int(np.diff(rows.indptr).max(initial=0))
+        return "f4" if 2.0**-23 * kernel.gamma * largest * sqrt(longest) <= FLOAT32_ERROR else "f8"
     if kernel.kind == POLYNOMIAL:
         base = kernel.gamma * largest + abs(kernel.coef0)
         return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"

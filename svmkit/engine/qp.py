@@ -141,8 +141,8 @@ def _pair_steps(
 ) -> Any:
     """Second-order pair steps in a block until its m − M < eps; returns how many, fewer than ``budget`` where that is reached.
 
-    i has the largest F over up; j over low has the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen & Lin, eq. 12),
-    searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in the set, ∓huge out.
+    i has the largest F over up; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen & Lin, eq. 12),
+    searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in, ∓huge out.
     """
     n = len(F)
     for t in range(n):

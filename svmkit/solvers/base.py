@@ -95,8 +95,8 @@ def run(
 ) -> SolverResult:
     """Runs ``solver`` until it is done, a limit is reached or ``interrupted()`` says so.
 
-    ``on_progress(seconds, progress)`` sees every call's progress, ``on_trace`` rows on a schedule that grows by √2 in time, with
-    primal, dual and violation recomputed and that time taken off the clock. Raises UsageError where the solver declines.
+    ``on_progress(seconds, progress)`` sees every call's progress, ``on_trace`` rows on a schedule that grows by √2 in time,
+    with primal, dual and violation recomputed and that time taken off the clock. Raises UsageError where the solver declines.
     """
     reason = solver.supports(problem)
     if reason is not None:

@@ -93,8 +93,8 @@ class _Block:
 
 @dataclass
 class _State:
-    """``whole`` holds every variable; where some are dropped, its β and F are stale on the ``active`` ones, and F on the dropped
-    ones since their drop: ``drops`` has (numbers, β of all at that time).
+    """``whole`` holds every variable; where some are dropped, its β and F are stale on the ``active`` ones, and F on the
+    dropped ones since their drop: ``drops`` has (numbers, β of all at that time).
     """
 
     problem: Problem
@@ -304,8 +304,8 @@ def _shrink(state: _State) -> None:
 def _clear(state: _State, some: _Variables, margin: float, m: float, M: float) -> NDArray[np.bool_]:
     """Which variables are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
     least, most = (M, m) if state.bias else (0.0, 0.0)
-    stuck_low = (some.beta <= some.lower) & (some.F < least - margin)
-    stuck_high = (some.beta >= some.upper) & (some.F > most + margin)
+    stuck_low = (some.beta <= some.lower) & (least - margin > some.F)
+    stuck_high = (some.beta >= some.upper) & (most + margin < some.F)
     found: NDArray[np.bool_] = stuck_low | stuck_high
     return found
 

@@ -1,0 +1,181 @@
+"""The engine against naive NumPy kernels: every kernel, table and sorted path, both precisions; and its bitwise promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmkit import parallel
+from svmkit.data import Rows
+from svmkit.engine import kernels
+from svmkit.engine.kernels import FLOAT32_ERROR, Engine, cross_apply, diagonal, training_precision
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+KERNELS = [
+    Kernel(LINEAR),
+    Kernel(POLYNOMIAL, 0.3, 1.0, 3),
+    Kernel(POLYNOMIAL, 0.3, 0.5, 0),
+    Kernel(POLYNOMIAL, 0.2, -0.4, 5),
+    Kernel(RBF, 0.3),
+    Kernel(RBF, 0.0),
+    Kernel(SIGMOID, 0.3, 0.2),
+]
+
+
+def sparse_matrix(n: int, d: int, density: float, seed: int, scale: float = 0.7) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(scale=scale, size=(n, d)) * (rng.random((n, d)) < density)
+    matrix[n // 3] = 0.0  # an empty row
+    matrix[n // 2] = matrix[0]  # a duplicate
+    return matrix
+
+
+def naive(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    dot = A @ B.T
+    if kernel.kind == LINEAR:
+        return dot
+    if kernel.kind == RBF:
+        return np.exp(-kernel.gamma * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+    argument = kernel.gamma * dot + kernel.coef0
+    return argument**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(argument)
+
+
+def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """√(K_ii K_jj), which errors are relative to, with |coef0| for coef0; at least 1e-3, for rows that are all but zero."""
+    upright = kernel._replace(coef0=abs(kernel.coef0))
+    own = [np.array([naive(upright, row[None], row[None])[0, 0] for row in X]) for X in (A, B)]
+    return np.maximum(np.sqrt(np.outer(*own)), 1e-3)
+
+
+@pytest.fixture(params=["table", "sorted"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both forms of a block: the table of narrow data, and columns sorted by feature."""
+    if request.param == "sorted":
+        monkeypatch.setattr(kernels, "TABLE_FEATURES", 1)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
+@pytest.mark.parametrize("real", ["f4", "f8"])
+def test_block_equals_naive(kernel: Kernel, real: str, path: str) -> None:
+    X = sparse_matrix(90, 25, 0.4, seed=1)
+    engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
+    rows, columns = np.arange(90)[::-1].copy(), np.arange(5, 85)
+    error = np.abs(engine.block(rows, columns) - naive(kernel, X[rows], X[columns]))
+    allowed = FLOAT32_ERROR if real == "f4" else 1e-14
+    assert (error <= allowed * scale_of(kernel, X[rows], X[columns])).all()
+    assert engine.evaluations == 90 * 80
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
+@pytest.mark.parametrize("n_columns", [1, 16, 17, 63, 128, 129, 300])
+def test_apply_is_the_sum_of_block_values_in_float64(kernel: Kernel, n_columns: int, path: str) -> None:
+    X = sparse_matrix(301, 12, 0.5, seed=2)
+    engine = Engine(Rows.from_dense(X), kernel)
+    columns = np.random.default_rng(0).permutation(301)[:n_columns]
+    weights = np.random.default_rng(1).normal(size=n_columns) * 1e3
+    out = np.full(301, 0.25)
+    engine.apply(engine.packed, columns, weights, out)
+    block = engine.block(np.arange(301), columns).astype(np.float64)
+    expected = 0.25 + block @ weights
+    assert np.abs(out - expected).max() <= 1e-13 * (1 + (np.abs(block) @ np.abs(weights)).max())
+    assert engine.evaluations == 2 * 301 * n_columns
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k.kind != SIGMOID], ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
+@pytest.mark.parametrize("real", ["f4", "f8"])
+def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K(x, z) = K(z, x), whatever the block's width, its place in it, the path, or the packing."""
+    X = sparse_matrix(200, 40, 0.3, seed=3)
+    engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
+    everything = np.arange(200)
+    K = engine.block(everything, everything)
+    assert np.array_equal(K, K.T)
+    some = np.random.default_rng(4).permutation(200)[:23]
+    assert np.array_equal(engine.block(some, everything), K[some])
+    assert np.array_equal(engine.block(everything, some[:3]), K[:, some[:3]])
+    single = np.zeros(200)
+    engine.apply(engine.packed.take(everything[::-1].copy()), some[:1], np.ones(1), single)
+    assert np.array_equal(single.astype(real)[::-1], K[:, some[0]])
+    monkeypatch.setattr(kernels, "TABLE_FEATURES", 1)
+    assert np.array_equal(engine.block(everything, everything), K)
+
+
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "PIECE_VALUES", 1000)
+    X = sparse_matrix(500, 30, 0.3, seed=5)
+    kernel = Kernel(RBF, 0.2)
+    results = []
+    for threads in (1, 2, 3):
+        parallel.use_threads(threads)
+        engine = Engine(Rows.from_dense(X), kernel)
+        out = np.zeros(500)
+        engine.apply(engine.packed, np.arange(0, 500, 3), np.linspace(-1, 1, 167), out)
+        results.append(out)
+    parallel.use_threads(0)
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
+def test_cross_apply_of_several_weightings(kernel: Kernel, path: str) -> None:
+    """Rows of fewer and of more features than the basis; two columns of weights at once."""
+    A, B = sparse_matrix(70, 20, 0.5, seed=6), sparse_matrix(150, 31, 0.5, seed=7)
+    weights = np.random.default_rng(8).normal(size=(150, 2))
+    padded = np.hstack([A, np.zeros((70, 11))])
+    expected = naive(kernel, padded, B) @ weights
+    size = 1 + np.abs(naive(kernel, padded, B)) @ np.abs(weights)
+    assert (np.abs(cross_apply(Rows.from_dense(A), Rows.from_dense(B), kernel, weights) - expected) <= 1e-13 * size).all()
+    other = cross_apply(Rows.from_dense(B), Rows.from_dense(A), kernel, weights[:70])
+    assert (np.abs(other - naive(kernel, B, padded) @ weights[:70]) <= 1e-12 * (1 + np.abs(other))).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
+def test_diagonal(kernel: Kernel) -> None:
+    X = sparse_matrix(40, 10, 0.5, seed=9)
+    expected = np.diagonal(naive(kernel, X, X))
+    np.testing.assert_allclose(diagonal(Rows.from_dense(X), kernel), expected, rtol=1e-13, atol=1e-14)
+
+
+def test_precomputed_values_are_looked_up() -> None:
+    rng = np.random.default_rng(10)
+    gram = rng.normal(size=(30, 30))
+    empty = Rows.from_dense(np.zeros((30, 1)))
+    serial = rng.permutation(30) + 1
+    rows = empty._replace(gram=gram[serial - 1].copy(), serial=serial)
+    engine = Engine(rows, Kernel(PRECOMPUTED))
+    K = gram[np.ix_(serial - 1, serial - 1)]
+    assert np.array_equal(engine.block(np.arange(30), np.arange(4, 9)), K[:, 4:9])
+    assert np.array_equal(engine.diagonal(), np.diagonal(K))
+    out = np.zeros(30)
+    engine.apply(engine.packed, np.arange(30), np.ones(30), out)
+    np.testing.assert_allclose(out, K.sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("dimension", "size"), [(1, 40.0), (5, 18.0), (50, 5.9), (50, 0.5), (800, 1.4), (3000, 0.7)])
+def test_float32_is_chosen_only_where_it_is_good_enough(dimension: int, size: float) -> None:
+    """gamma·max‖x‖² close to the limit for so many nonzeros: values stay within FLOAT32_ERROR."""
+    rng = np.random.default_rng(11)
+    X = np.abs(rng.normal(size=(300, dimension)))
+    X /= np.sqrt((X**2).sum(axis=1).max())
+    kernel = Kernel(RBF, size)
+    rows = Rows.from_dense(X)
+    assert training_precision(rows, kernel) == "f4"
+    assert training_precision(rows, Kernel(RBF, 100 * size)) == "f8"
+    everything = np.arange(300)
+    exact = Engine(rows, kernel, "f8").block(everything, everything)
+    assert np.abs(Engine(rows, kernel, "f4").block(everything, everything) - exact).max() <= FLOAT32_ERROR
+
+
+def test_float64_where_float32_is_too_coarse() -> None:
+    rows = Rows.from_dense(np.full((3, 2), 1e3))
+    assert training_precision(rows, Kernel(RBF, 1.0)) == "f8"
+    assert training_precision(rows, Kernel(POLYNOMIAL, 1.0, -1.0, 3)) == "f8"
+    assert training_precision(rows, Kernel(SIGMOID, 1e-3)) == "f8"
+
+
+def test_far_points_have_kernel_value_zero_to_rounding() -> None:
+    X = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 1e4]])
+    K = Engine(Rows.from_dense(X), Kernel(RBF, 10.0), "f8").block(np.arange(3), np.arange(3))
+    assert (K[~np.eye(3, dtype=bool)] < 1e-300).all()
+    assert np.abs(np.diagonal(K) - 1).max() < 1e-6  # gamma·‖x‖² = 1e9 leaves seven digits

@@ -1,0 +1,100 @@
+"""The store of compiled code: hits without numba, survives rubbish, needs no home, and gives numba's own results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from svmkit._jit import compiled, helper
+from svmkit.engine import qp
+
+PROGRAM = """
+import sys
+import numpy as np
+from svmkit.engine import qp
+out = np.empty(2)
+qp.extremes(np.array([3.0, -1.0, 2.0]), np.zeros(3), np.array([0.0, -1.0, -1.0]), np.array([1.0, 0.0, 1.0]), out)
+print(out.tolist(), "numba" in sys.modules)
+"""
+
+
+def run(folder: Path | str, **extra: str) -> str:
+    env = {k: v for k, v in os.environ.items() if k != "SVMKIT_JIT"} | {"SVMKIT_CACHE": str(folder)} | extra
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_a_second_process_loads_the_stored_code_without_numba(tmp_path: Path) -> None:
+    assert run(tmp_path) == "[3.0, -1.0] True"
+    (stored,) = tmp_path.rglob("*.o")
+    assert run(tmp_path) == "[3.0, -1.0] False"
+    stored.write_bytes(b"")  # as a crash before the rename could never leave it, but a full disk might
+    assert run(tmp_path) == "[3.0, -1.0] True"
+    assert stored.stat().st_size > 0
+
+
+def test_code_is_compiled_in_memory_where_the_store_cannot_be_written() -> None:
+    assert run("/proc/nowhere") == "[3.0, -1.0] True"
+
+
+def test_plain_numba_gives_the_same(tmp_path: Path) -> None:
+    assert run(tmp_path, SVMKIT_JIT="numba") == "[3.0, -1.0] True"
+
+
+def test_processes_starting_cold_together_all_work(tmp_path: Path) -> None:
+    env = os.environ | {"SVMKIT_CACHE": str(tmp_path)}
+    together = [subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [p.communicate()[0].strip() for p in together] == ["[3.0, -1.0] True"] * 4
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".o"]
+
+
+def test_old_stores_are_dropped(tmp_path: Path) -> None:
+    for age in range(5):
+        old = tmp_path / f"old{age}"
+        old.mkdir()
+        os.utime(old, (1_000_000 + age, 1_000_000 + age))
+    run(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("old")) == ["old3", "old4"]
+
+
+@helper()
+def _twice(x: float) -> float:
+    return 2.0 * x
+
+
+def _adder(function: object) -> object:
+    @compiled("f8(f8[:], i8)")
+    def add(values: np.ndarray, n: int) -> float:
+        total = 0.0
+        for i in range(n):
+            total += function(values[i])  # type: ignore[operator]
+        return total
+
+    return add
+
+
+def test_helpers_are_seen_through_globals_and_closures() -> None:
+    add = _adder(_twice)
+    assert add(np.array([1.0, 2.5, 10.0]), 2) == 7.0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros(3, np.float32), np.zeros((3, 1)), np.zeros(6)[::2]], ids=["dtype", "dimensions", "strides"]
+)
+def test_arrays_of_another_type_or_layout_are_refused(wrong: np.ndarray) -> None:
+    right = np.zeros(3)
+    with pytest.raises(TypeError, match="C-contiguous float64"):
+        qp.extremes(wrong, right, right, right, right)
+    with pytest.raises(TypeError, match="takes 5 arguments"):
+        qp.extremes(right)
+
+
+def test_unknown_types_in_a_signature_are_refused() -> None:
+    with pytest.raises(TypeError, match="unknown type 'f2"):
+        compiled("void(f2[:])")(lambda x: None)

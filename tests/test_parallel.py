@@ -1,0 +1,50 @@
+"""Pieces run once each, on however many threads; errors come back."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from svmkit import parallel
+
+
+@pytest.fixture(autouse=True)
+def _all_cores_again() -> object:
+    yield
+    parallel.use_threads(0)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("n_pieces", [0, 1, 2, 100])
+def test_every_piece_runs_once(threads: int, n_pieces: int) -> None:
+    parallel.use_threads(threads)
+    done: list[int] = []
+    parallel.run_pieces(done.append, n_pieces)
+    assert sorted(done) == list(range(n_pieces))
+
+
+def test_threads_really_work_side_by_side() -> None:
+    parallel.use_threads(2)
+    both = threading.Barrier(2, timeout=10)
+    parallel.run_pieces(lambda _: both.wait(), 2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_a_piece_is_raised_and_the_pool_lives_on(threads: int) -> None:
+    parallel.use_threads(threads)
+
+    def work(piece: int) -> None:
+        if piece == 7:
+            raise ValueError("piece 7")
+
+    with pytest.raises(ValueError, match="piece 7"):
+        parallel.run_pieces(work, 20)
+    done: list[int] = []
+    parallel.run_pieces(done.append, 10)
+    assert len(done) == 10
+
+
+def test_thread_count_defaults_to_the_cores() -> None:
+    parallel.use_threads(0)
+    assert parallel.threads() == parallel.cores() >= 1
