@@ -1,0 +1,162 @@
+"""svm-predict by its own name: a model's answers for a test file, a line each, and how many are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from svmkit.cli.compat.argv import Arguments, Usage, atoi
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, say, warn
+from svmkit.errors import ModelError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset, Floats
+    from svmkit.model import Model
+
+USAGE = """\
+Usage: svm-predict [options] test_file model_file output_file
+Writes to output_file what the model says of every line of test_file; the share that is right goes to standard output.
+options:
+-b 0|1 : write probabilities as well, if the model was trained for them (default 0)
+-q : quiet, nothing on standard output
+"""
+
+
+@dataclass
+class Call:
+    """What the arguments ask for."""
+
+    probability: bool = False
+    quiet: bool = False
+    test: str = ""
+    model: str = ""
+    output: str = ""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """svm-predict with the arguments ``argv`` (default: the process's own); returns its exit code, 0 or 1."""
+    return run_tool("svm-predict", USAGE, lambda args: _predict(parse(args)), argv)
+
+
+def parse(argv: list[str]) -> Call:
+    """The call. Raises Usage."""
+    call, arguments = Call(), Arguments(argv)
+    while (option := arguments.next_option()) is not None:
+        match option[:1]:
+            case "b":
+                call.probability = atoi(arguments.value()) != 0
+            case "q":
+                call.quiet = True
+            case letter:
+                raise Usage(f"Unknown option: -{letter}")
+    if len(arguments.rest) < 3:
+        raise Usage
+    call.test, call.model, call.output = arguments.rest[:3]
+    return call
+
+
+def _predict(call: Call) -> None:
+    check_input(call.test, f"can't open input file {call.test}")
+    check_output(call.output, f"can't open output file {call.output}")
+    check_input(call.model, f"can't open model file {call.model}")
+    announce_compiling("svm-predict")
+    from svmkit.io.files import atomic_output
+
+    model = _read_model(call.model)
+    inform: Callable[[str], None] = (lambda line: None) if call.quiet else (lambda line: say(line + "\n"))
+    _note_probabilities(model, call.probability, inform)
+    dataset = _read_data(call.test, model)
+    lines, answers = _answers(model, dataset, call.probability, inform)
+    with atomic_output(call.output) as out:
+        out.write("".join(lines).encode("ascii"))
+    for line in score_lines(model.svm_type, dataset.y, answers):
+        inform(line)
+
+
+def _read_model(path: str) -> Model:
+    from svmkit.io.model_libsvm import read_model
+
+    try:
+        return read_model(path)
+    except ModelError as error:
+        raise ModelError(f"{error}\ncan't open model file {path}") from None
+
+
+def _read_data(path: str, model: Model) -> Dataset:
+    """The test file's examples; there may be none."""
+    import numpy as np
+
+    from svmkit.data import Dataset, Rows
+    from svmkit.io.files import map_bytes
+    from svmkit.io.libsvm_data import parse_dataset
+
+    text = map_bytes(path)
+    if not len(text):
+        return Dataset(Rows.from_dense(np.empty((0, 0))), np.empty(0))
+    return parse_dataset(
+        text,
+        path,
+        precomputed=model.kernel.name == "precomputed",
+        on_warning=lambda message: warn(f"WARNING: {message}"),
+    )
+
+
+def _note_probabilities(model: Model, wanted: bool, inform: Callable[[str], None]) -> None:
+    """Says what there is to say of probabilities beforehand. Raises ModelError if they are wanted and not there."""
+    from svmkit.calibrate import laplace_width, supports_probability
+
+    there = supports_probability(model)
+    if wanted and not there:
+        raise ModelError("Model does not support probabiliy estimates")  # the word as svm-predict has always spelt it
+    if there and not wanted:
+        inform("Model supports probability estimates, but disabled in prediction.")
+    if wanted and model.svm_type in ("epsilon_svr", "nu_svr"):
+        inform("Prob. model for test data: target value = predicted value + z,")
+        inform(f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={laplace_width(model):g}")
+
+
+def _answers(model: Model, dataset: Dataset, probability: bool, inform: Callable[[str], None]) -> tuple[list[str], Floats]:
+    """The output file's lines, and the label or value that the model gives each example."""
+    from svmkit.calibrate import most_probable, probabilities
+    from svmkit.model import decision_values, predict
+
+    decisions = decision_values(model, dataset.rows)
+    if not probability or model.svm_type in ("epsilon_svr", "nu_svr"):
+        answers = predict(model, decisions)
+        return _number_lines(answers), answers
+    chances = probabilities(model, decisions, on_warning=inform)
+    answers = most_probable(model, decisions, chances)
+    names = "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
+    form = "%g" + " %g" * chances.shape[1] + "\n"
+    table = zip(answers.tolist(), *chances.T.tolist(), strict=True)
+    return [f"labels {names}\n", *(form % row for row in table)], answers
+
+
+def _number_lines(values: Floats) -> list[str]:
+    """Each value on a line, with all 17 digits; each distinct one is formatted once."""
+    import numpy as np
+
+    distinct, which = np.unique(values.view(np.int64), return_inverse=True)
+    texts = [f"{value:.17g}\n" for value in distinct.view(np.float64).tolist()]
+    return [texts[code] for code in which.tolist()]
+
+
+def score_lines(svm_type: str, truth: Floats, answers: Floats) -> list[str]:
+    """What svm-predict says of answers beside the labels in the file. 0/0 shows as C prints it."""
+    n = len(truth)
+    if svm_type not in ("epsilon_svr", "nu_svr"):
+        right = int((answers == truth).sum())
+        share = f"{right / n * 100:g}" if n else "-nan"
+        return [f"Accuracy = {share}% ({right}/{n}) (classification)"]
+    from svmkit.metrics import mean_squared_error, squared_correlation
+
+    error, correlation = mean_squared_error(truth, answers), squared_correlation(truth, answers)
+    return [
+        f"Mean squared error = {_printed(error)} (regression)",
+        f"Squared correlation coefficient = {_printed(correlation)} (regression)",
+    ]
+
+
+def _printed(value: float) -> str:
+    return "-nan" if value != value else f"{value:g}"

@@ -1,0 +1,150 @@
+"""svm-scale by its own name: features and labels brought into a range, the ranges kept in a file or taken from one."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from svmkit.cli.compat.argv import Arguments, Usage, atof
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, warn
+from svmkit.errors import DataError, OutputError, SvmkitError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.scaling import Scaling
+
+USAGE = """\
+Usage: svm-scale [options] data_filename > scaled_filename
+Brings every feature of a LIBSVM file into one range; the result goes to standard output.
+options:
+-l lower : where the smallest value of a feature goes (default -1)
+-u upper : where the largest value of a feature goes (default +1)
+-y lower upper : scale the labels too, to this range (default: labels stay)
+-s filename : save the ranges that were found, to scale other data alike
+-r filename : scale by the ranges saved there instead of the data's own
+"""
+
+
+@dataclass
+class Call:
+    """What the arguments ask for."""
+
+    lower: float = -1.0
+    upper: float = 1.0
+    label_limits: tuple[float, float] | None = None
+    save: str | None = None
+    restore: str | None = None
+    data: str = ""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """svm-scale with the arguments ``argv`` (default: the process's own); returns its exit code, 0 or 1."""
+    return run_tool("svm-scale", USAGE, lambda args: _scale(parse(args)), argv)
+
+
+def parse(argv: list[str]) -> Call:
+    """The call. Raises Usage, or SvmkitError for limits that cannot be."""
+    call, arguments = Call(), Arguments(argv)
+    while (option := arguments.next_option()) is not None:
+        value = arguments.value()
+        match option[:1]:
+            case "l":
+                call.lower = atof(value)
+            case "u":
+                call.upper = atof(value)
+            case "y":
+                call.label_limits = atof(value), atof(arguments.value())
+            case "s":
+                call.save = value
+            case "r":
+                call.restore = value
+            case _:
+                raise Usage("unknown option")
+    if not call.upper > call.lower or (call.label_limits and not call.label_limits[1] > call.label_limits[0]):
+        raise SvmkitError("inconsistent lower/upper specification")
+    if call.restore is not None and call.save is not None:
+        raise SvmkitError("cannot use -r and -s simultaneously")
+    if len(arguments.rest) != 1:
+        raise Usage
+    call.data = arguments.rest[0]
+    return call
+
+
+def _scale(call: Call) -> None:
+    check_input(call.data, f"can't open file {call.data}")
+    if call.restore is not None:
+        check_input(call.restore, f"can't open file {call.restore}")
+    if call.save is not None:
+        check_output(call.save, f"can't open file {call.save}")
+    announce_compiling("svm-scale")
+    from svmkit.cli.compat.scaled_text import scaled_lines
+    from svmkit.scaling import count_nonzeros
+
+    dataset = _read(call.data)
+    if _has_index_0(dataset):
+        warn("WARNING: minimal feature index is 0, but indices should start from 1")
+    scaling = _scaling(call, dataset)
+    if sys.stdout is None:
+        raise OutputError("can't write to standard output: it is closed")
+    for lines in scaled_lines(dataset, scaling):
+        sys.stdout.buffer.write(lines)
+    before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
+    if after > before:
+        warn(
+            f"WARNING: original #nonzeros {before}\n       > new      #nonzeros {after}\n"
+            "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1"
+        )
+
+
+def _read(path: str) -> Dataset:
+    from svmkit.cli.compat.lenient_data import parse_lenient
+    from svmkit.io.files import map_bytes
+    from svmkit.io.libsvm_data import parse_dataset
+
+    try:
+        text = map_bytes(path)
+    except DataError as error:
+        raise DataError(f"can't open file {path}", error.detail) from None
+    try:
+        return parse_dataset(text, path, on_warning=lambda message: warn(f"WARNING: {message}"))
+    except DataError as error:
+        return parse_lenient(text.tobytes().decode("latin-1"), path, error)
+
+
+def _has_index_0(dataset: Dataset) -> bool:
+    return bool(dataset.rows.indices.min(initial=1) < 1)
+
+
+def _scaling(call: Call, dataset: Dataset) -> Scaling:
+    """The scaling that the call asks for; written where it is to be saved."""
+    from svmkit.io.scale_file import write_ranges
+    from svmkit.scaling import measure, measure_labels
+
+    own = measure(dataset.rows, call.lower, call.upper)
+    if call.label_limits and dataset.n:
+        own = replace(own, labels=measure_labels(dataset.y, *call.label_limits))
+    if call.restore is not None:
+        return _restored(call.restore, call.data, own)
+    if call.save is not None:
+        if _has_index_0(dataset):
+            warn(f"WARNING: scaling factors with indices smaller than 1 are not stored to the file {call.save}.")
+        write_ranges(call.save, own)
+    return own
+
+
+def _restored(path: str, data: str, own: Scaling) -> Scaling:
+    """The scaling saved in ``path``; the data's ``own`` serves for labels and index 0 where the file has nothing of them."""
+    from svmkit.io.scale_file import read_ranges
+
+    saved = read_ranges(path).widened(own.n_features)
+    own = own.widened(saved.n_features)
+    if not saved.known[0]:
+        saved.minimum[0], saved.maximum[0] = own.minimum[0], own.maximum[0]
+    unseen = ~saved.known & (own.minimum != own.maximum)
+    for index in unseen[1:].nonzero()[0] + 1:
+        warn(
+            f"WARNING: feature index {index} appeared in file {data} was not seen in the scaling factor file {path}. "
+            "The feature is scaled to 0."
+        )
+    return saved if saved.labels is not None else replace(saved, labels=own.labels)

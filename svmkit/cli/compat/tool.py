@@ -1,0 +1,123 @@
+"""What the old tools have in common: how they speak, and how they end. Exit codes are 0 and 1 only, nothing is said twice."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from svmkit.cli.compat.argv import Usage
+from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
+
+_COLD_S = 2.0
+
+
+def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str] | None) -> int:
+    """Runs ``body`` on the arguments (default: the process's own); whatever goes wrong becomes a line for people and a 1."""
+    try:
+        body(sys.argv[1:] if argv is None else list(argv))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return 0
+    except Usage as error:
+        return _show_usage(error.complaint, usage)
+    except UsageError as error:
+        return _fail(f"ERROR: {error}")
+    except SvmkitError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return _fail(f"\n{name}: interrupted; nothing was written")
+    except BrokenPipeError:
+        return _fail(f"{name}: standard output was closed by its reader before all was written")
+    except OSError as error:
+        return _fail(f"{name}: {error.filename or 'standard output'}: {error.strerror or error}")
+    except MemoryError:
+        return _fail(f"{name}: not enough memory for this")
+    except Exception as error:
+        if os.environ.get("SVMKIT_DEBUG") == "1":
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        return _fail(f"{name}: unexpected error, a fault of svmkit's: {what}\nPlease report it with SVMKIT_DEBUG=1's output.")
+
+
+def say(text: str) -> None:
+    """Writes ``text`` to standard output at once."""
+    if sys.stdout is None:
+        raise OutputError("can't write to standard output: it is closed")
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def warn(text: str) -> None:
+    """Writes a line to standard error, if there is one."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def check_input(path: str, complaint: str) -> None:
+    """Raises DataError, ``complaint`` and the reason, unless ``path`` can be read; opens nothing, so pipes stay whole."""
+    if path == "-":
+        return
+    try:
+        os.stat(path)
+        reason = "it is a folder" if os.path.isdir(path) else None if os.access(path, os.R_OK) else "Permission denied"
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    if reason is not None:
+        raise DataError(complaint, reason)
+
+
+def check_output(path: str, complaint: str) -> None:
+    """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written."""
+    from svmkit.io.files import check_writable
+
+    try:
+        check_writable(path)
+    except OutputError as error:
+        raise OutputError(f"{complaint}\n{error}") from None
+
+
+def announce_compiling(name: str) -> None:
+    """Lets a first run that has to compile for long say so, once."""
+    from svmkit import _jit
+
+    state = {"since": 0.0, "said": False}
+
+    def hear(function: str) -> None:
+        state["since"] = state["since"] or time.monotonic()
+        if not state["said"] and time.monotonic() - state["since"] > _COLD_S:
+            state["said"] = True
+            warn(f"{name}: compiling the inner loops for this machine (first run only)")
+
+    _jit.on_compile(hear)
+
+
+def _show_usage(complaint: str, usage: str) -> int:
+    try:
+        if complaint:
+            warn(complaint)
+        say(usage)
+    except (OSError, OutputError):
+        _forget_stdout()
+    return 1
+
+
+def _fail(text: str) -> int:
+    """Says ``text``, and drops what standard output still holds if that cannot be written."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _forget_stdout()
+    with suppress(OSError):  # nobody may be left to tell
+        warn(text)
+    return 1
+
+
+def _forget_stdout() -> None:
+    """Points standard output at nothing, so that what is left in its buffer raises no second error when Python exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

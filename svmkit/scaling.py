@@ -1,0 +1,171 @@
+"""Linear scaling of features and labels, as svm-scale does it: each feature's range in the data becomes lower … upper.
+
+A value that is not written in a row is 0, and counts. A feature whose range is a single point says nothing and is left out.
+Index 0 is no proper feature: where a row lacks it, it is neither counted as 0 nor filled in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints, Rows
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LabelRange:
+    """Labels from ``minimum … maximum`` go to ``lower … upper``."""
+
+    lower: float
+    upper: float
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Values of feature i go from ``minimum[i] … maximum[i]`` to ``lower … upper``; equal ends mean the feature is left out.
+
+    The arrays are (largest index + 1,). ``known`` marks features whose range was measured or is listed in a range file;
+    the ends of the others are 0. ``labels`` is None where labels stay.
+    """
+
+    lower: float
+    upper: float
+    minimum: Floats
+    maximum: Floats
+    known: Bools
+    labels: LabelRange | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The largest index there is a place for."""
+        return len(self.minimum) - 1
+
+    def widened(self, n_features: int) -> Scaling:
+        """The same with places up to ``n_features`` at least; new ones are not known."""
+        extra = max(0, n_features - self.n_features)
+        return Scaling(
+            self.lower,
+            self.upper,
+            np.append(self.minimum, np.zeros(extra)),
+            np.append(self.maximum, np.zeros(extra)),
+            np.append(self.known, np.zeros(extra, dtype=bool)),
+            self.labels,
+        )
+
+
+def measure(rows: Rows, lower: float = -1.0, upper: float = 1.0) -> Scaling:
+    """The scaling that takes each feature's range in ``rows`` to ``lower … upper``."""
+    width = rows.n_features + 1
+    minimum, maximum = np.full(width, np.inf), np.full(width, -np.inf)
+    np.minimum.at(minimum, rows.indices, rows.data)
+    np.maximum.at(maximum, rows.indices, rows.data)
+    missing = _missing_somewhere(rows)
+    minimum[missing] = np.minimum(minimum[missing], 0.0)
+    maximum[missing] = np.maximum(maximum[missing], 0.0)
+    known = minimum <= maximum
+    return Scaling(lower, upper, np.where(known, minimum, 0.0), np.where(known, maximum, 0.0), known)
+
+
+def measure_labels(y: Floats, lower: float, upper: float) -> LabelRange:
+    """The scaling that takes the range of ``y`` (n,), n ≥ 1, to ``lower … upper``."""
+    return LabelRange(lower, upper, float(y.min()), float(y.max()))
+
+
+def scale_values(scaling: Scaling, index: Ints | NDArray[np.int32], values: Floats) -> Floats:
+    """``values`` of the features ``index``, scaled; a range's ends become the limits exactly, a feature left out becomes 0."""
+    return _line_through(values, scaling.minimum[index], scaling.maximum[index], scaling.lower, scaling.upper)
+
+
+def scale_labels(scaling: Scaling, y: Floats) -> Floats:
+    """Labels (n,), scaled where the scaling has a range for them. A single label becomes the lower limit."""
+    at = scaling.labels
+    if at is None:
+        return y
+    single = at.minimum == at.maximum
+    return np.full(len(y), at.lower) if single else _line_through(y, at.minimum, at.maximum, at.lower, at.upper)
+
+
+def scaled_zeros(scaling: Scaling) -> Floats:
+    """What a value that a row lacks becomes, for every feature (n_features + 1,); 0 at index 0, which is not filled in."""
+    index = np.arange(scaling.n_features + 1)
+    zeros = scale_values(scaling, index, np.zeros(len(index)))
+    zeros[0] = 0.0
+    return zeros
+
+
+def scale(rows: Rows, scaling: Scaling) -> Rows:
+    """``rows`` scaled: values that become 0 are left out, those missing that become something else are written."""
+    scaling = scaling.widened(rows.n_features)
+    width = scaling.n_features + 1
+    zeros = scaled_zeros(scaling)
+    filled = np.flatnonzero(zeros)
+    present = np.repeat(np.arange(rows.n), np.diff(rows.indptr)) * width + rows.indices
+    wanted = (np.arange(rows.n)[:, None] * width + filled).ravel()
+    absent = wanted[~_in_sorted(wanted, present)]
+    keys = np.concatenate([present, absent])
+    values = np.concatenate([scale_values(scaling, rows.indices, rows.data), zeros[absent % width]])
+    order = np.argsort(keys, kind="stable")
+    order = order[values[order] != 0]
+    row, indices = np.divmod(keys[order], width)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.n))]).astype(np.int64)
+    return Rows(values[order], indices.astype(np.int32), indptr, int(indices.max(initial=0)))
+
+
+def count_nonzeros(rows: Rows, scaling: Scaling) -> int:
+    """How many values ``rows`` would store once scaled."""
+    filled_below = np.concatenate([[0], np.cumsum(scaled_zeros(scaling) != 0)])
+    before, after = gaps(rows)
+    run = rows.indices > before
+    inside = (filled_below[rows.indices[run]] - filled_below[before[run]]).sum()
+    behind = (filled_below[-1] - filled_below[after]).sum()
+    return int(inside + behind + np.count_nonzero(scale_values(scaling, rows.indices, rows.data)))
+
+
+def gaps(rows: Rows) -> tuple[Ints, Ints]:
+    """Where runs of missing features begin: before each stored value (nnz,), and after each row's last (n,).
+
+    Value k of a row is preceded by the missing features ``before[k] … index[k] − 1``, a row is followed by
+    ``after[r] … n_features``; runs may be empty. A run starts at 1 or after the value before.
+    """
+    following = np.concatenate([[1], rows.indices.astype(np.int64) + 1])
+    before = following[:-1].copy()
+    filled = np.diff(rows.indptr) > 0
+    before[rows.indptr[:-1][filled]] = 1
+    after = np.where(filled, following[rows.indptr[1:]], 1)
+    return before, after
+
+
+def _missing_somewhere(rows: Rows) -> Bools:
+    """Whether some row lacks the feature, (n_features + 1,)."""
+    width = rows.n_features + 1
+    before, after = gaps(rows)
+    run = rows.indices > before
+    starts = np.concatenate([before[run], after[after < width]])
+    change = np.bincount(starts, minlength=width + 1) - np.bincount(rows.indices[run], minlength=width + 1)
+    change[width] -= int((after < width).sum())
+    return np.cumsum(change)[:width] > 0
+
+
+def _line_through(values: Floats, minimum: Floats | float, maximum: Floats | float, lower: float, upper: float) -> Floats:
+    """lower + (upper − lower)(v − minimum)/(maximum − minimum), exact at both ends; 0 where these are one point."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = np.subtract(maximum, minimum)
+        single = span == 0
+        out = lower + (upper - lower) * (values - minimum) / np.where(single, 1.0, span)
+    out = np.where(values == minimum, lower, np.where(values == maximum, upper, out))
+    return np.where(single, 0.0, out)
+
+
+def _in_sorted(wanted: Ints, among: Ints) -> Bools:
+    """Whether each of ``wanted`` is in the ascending array ``among``."""
+    if not len(among):
+        return np.zeros(len(wanted), dtype=bool)
+    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    found: Bools = among[place] == wanted
+    return found
