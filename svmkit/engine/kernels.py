@@ -91,7 +91,7 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
 
     In rbf the exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding
-    leaves about 2^−24 · 2 gamma·max‖x‖² · √(nonzeros). Powers multiply the error. tanh of a small argument loses relative
+    leaves about 2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. tanh of a small argument loses relative
     accuracy at once, and precomputed values are as given.
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
@@ -99,7 +99,7 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
         longest = int(np.diff(rows.indptr).max(initial=0))
-        return "f4" if 2.0**-23 * kernel.gamma * largest * sqrt(longest) <= FLOAT32_ERROR else "f8"
+        return "f4" if 2.0**-23 * kernel.gamma * largest * (1.0 + sqrt(longest)) <= FLOAT32_ERROR else "f8"
     if kernel.kind == POLYNOMIAL:
         base = kernel.gamma * largest + abs(kernel.coef0)
         return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
