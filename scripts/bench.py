@@ -200,13 +200,20 @@ def training_table(tools: list[Tool], verdict: dict[str, Any]) -> list[list[str]
 def commands(title: str, rows: list[tuple[str, list[str]]], args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
     """Whole-command seconds of commands that take turns."""
     runs: dict[str, list[Run]] = {name: [] for name, _ in rows}
+    failed: dict[str, str] = {}
     for number in range(args.runs):
         say(f"{title}, run {number + 1} of {args.runs}")
         for name, argv in rows:
-            runs[name].append(measure(argv, args.limit))
+            try:
+                if name not in failed:
+                    runs[name].append(measure(argv, args.limit))
+            except Failed as why:
+                failed[name] = str(why)
     table = [["command", "seconds", "peak MB"]]
-    table += [[name, spread([r.seconds for r in each]), f"{max(r.peak_mb for r in each):.0f}"] for name, each in runs.items()]
-    return title, table, []
+    for name, each in runs.items():
+        if name not in failed:
+            table.append([name, spread([run.seconds for run in each]), f"{max(run.peak_mb for run in each):.0f}"])
+    return title, table, [f"{name}: {why}" for name, why in failed.items()]
 
 
 def start(args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:

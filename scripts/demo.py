@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = Path(sys.executable).parent
 
 
-def shell(command: str, *, show: str | None = None, path: str = "") -> str:
-    """Runs ``command``, showing it (or ``show``) first; returns its stdout and stops the demo where it fails."""
-    print(f"\n$ {show or command}", flush=True)
+def shell(command: str, *, path: str = "") -> str:
+    """Runs ``command``, showing it first; returns its stdout and stops the demo where it fails."""
+    print(f"\n$ {command}", flush=True)
     search = path or os.pathsep.join([str(OURS), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(command, shell=True, cwd=ROOT, text=True, stdout=subprocess.PIPE, env={**os.environ, "PATH": search})
     if done.returncode:
@@ -40,10 +40,11 @@ def genuine_path() -> str | None:
 def breast_cancer() -> None:
     """Two classes, features of very different size: scaled first."""
     print("== Breast cancer (Wisconsin): is a tumour malignant (+1) or benign (-1)? 30 features", flush=True)
+    shell("svmkit warmup")
     shell("python datasets/small.py breast-cancer demo")
-    shell("svmkit scale -s demo/bc.range demo/breast-cancer > demo/bc")
-    shell("svmkit scale -r demo/bc.range demo/breast-cancer.t > demo/bc.t")
-    shell("svmkit train -c 10 -g 0.05 demo/bc demo/bc.model")
+    shell("svmkit scale -l 0 -s demo/bc.range demo/breast-cancer demo/bc")
+    shell("svmkit scale -r demo/bc.range demo/breast-cancer.t demo/bc.t")
+    shell("svmkit train -c 10 -g 0.5 demo/bc demo/bc.model")
     shell("svmkit predict demo/bc.t demo/bc.model demo/bc.out")
     print(shell("svmkit eval demo/bc.t demo/bc.model"), end="")
     print(
@@ -56,7 +57,7 @@ def digits() -> list[tuple[str, float, str]]:
     """Ten classes, by the native command and by the old one; rows (tool, whole-command seconds, accuracy line)."""
     print("\n== Handwritten digits: ten classes, 8 x 8 pixels", flush=True)
     shell("python datasets/small.py digits demo")
-    report = json.loads(shell("svmkit train -c 10 -g 0.001 --json demo/digits demo/digits.model", show=None))
+    report = json.loads(shell("svmkit train -c 10 -g 0.001 --json demo/digits demo/digits.model"))
     for key in ("status", "seconds", "iterations", "kernel_evaluations", "n_support", "gap", "violation"):
         value = report[key]
         print(f"  {key:<20} {value:.6g}" if isinstance(value, float) else f"  {key:<20} {value}")
