@@ -45,7 +45,7 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class SolverResult:
-    """What a run ends with. ``seconds`` is the fit alone, from start to solution."""
+    """What a run ends with. ``seconds`` is the fit alone; ``report`` what ``report(state)`` says where a solver has that."""
 
     solution: Solution
     status: Status
@@ -54,6 +54,7 @@ class SolverResult:
     kernel_evaluations: int
     seconds: float
     trace: tuple[TraceRow, ...] = ()
+    report: Any = None
 
 
 def options_of(solver: Solver, given: tuple[tuple[str, str], ...], **defaults: Any) -> Any:
@@ -133,6 +134,7 @@ def run(
         kernel_evaluations=progress.kernel_evaluations,
         seconds=seconds,
         trace=tuple(recorder.rows),
+        report=solver.report(state) if hasattr(solver, "report") else None,
     )
 
 

@@ -28,7 +28,7 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
     except SvmkitError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
-        return _fail(f"\n{name}: interrupted; nothing was written")
+        return _fail(f"\n{name}: interrupted before it was done")
     except BrokenPipeError:
         return _fail(f"{name}: standard output was closed by its reader before all was written")
     except OSError as error:
@@ -118,6 +118,8 @@ def _fail(text: str) -> int:
 
 def _forget_stdout() -> None:
     """Points standard output at nothing, so that what is left in its buffer raises no second error when Python exits."""
+    if sys.stdout is None:
+        return
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,0 +1,85 @@
+"""What svm-train says while it trains: dots and stars, then a block of figures a machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from svmkit.cli.compat.tool import say, warn
+from svmkit.config import TrainConfig
+from svmkit.fit import ONE_CLASS, FitResult, Pair
+from svmkit.solvers.base import SolverResult
+from svmkit.solvers.pair import PairReport
+from svmkit.trace import Progress, Status
+
+
+class TrainingText:
+    """Listens to ``fit``. ``dot_every`` steps make a dot; a star is the final look at every example."""
+
+    def __init__(self, quiet: bool, dot_every: int, config: TrainConfig) -> None:
+        self.quiet = quiet
+        self.dot_every = dot_every
+        self.config = config
+        self.dots = 0
+
+    def progress(self, seconds: float, progress: Progress) -> None:
+        """What ``fit`` calls as its ``on_progress``."""
+        due = progress.steps // self.dot_every
+        if due > self.dots and self.config.solver != "pair":
+            self._inform("." * (due - self.dots))
+        self.dots = due
+
+    def machine(self, pair: Pair, result: SolverResult) -> None:
+        """What ``fit`` calls as its ``on_machine``."""
+        self.dots = 0
+        self._warn_if_unfinished(result)
+        if not self.quiet:
+            self._inform(_block(pair, result))
+
+    def fitted(self, found: FitResult) -> None:
+        """One model is done."""
+        self._inform(f"Total nSV = {found.model.n_support}\n")
+
+    def warning(self, text: str) -> None:
+        """What ``fit`` calls as its ``on_warning``."""
+        if text == ONE_CLASS:
+            self._inform(f"{text}\n")
+        else:
+            warn(text)
+
+    def _inform(self, text: str) -> None:
+        if not self.quiet:
+            say(text)
+
+    def _warn_if_unfinished(self, result: SolverResult) -> None:
+        cap = self.config.max_iter
+        if cap is not None and result.steps >= cap:
+            warn("\nWARNING: reaching max number of iterations")
+        elif result.status is not Status.CONVERGED:
+            warn(
+                f"\nWARNING: no further progress is possible in floating point; the violation is "
+                f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}"
+            )
+
+
+def _block(pair: Pair, result: SolverResult) -> str:
+    """Star, counts, objective and support vectors of one machine; in svm-train's own rounding where the solver keeps that."""
+    said = result.report if result.report is not None else _figures(pair, result)
+    nu = "" if said.nu is None else f"nu = {said.nu:f}\n"
+    return (
+        f"{said.progress}\noptimization finished, #iter = {said.iterations}\n{nu}obj = {said.objective:f}, rho = {said.rho:f}\n"
+        f"nSV = {said.n_support}, nBSV = {said.n_bounded}\n"
+    )
+
+
+def _figures(pair: Pair, result: SolverResult) -> PairReport:
+    solution, upper = result.solution, pair.problem.upper
+    alpha = np.abs(solution.coef)
+    return PairReport(
+        progress="*",
+        iterations=result.steps,
+        nu=float(alpha.sum() / upper.sum()) if upper.min() == upper.max() else None,
+        objective=-result.certificate.dual,
+        rho=solution.rho,
+        n_support=int(np.count_nonzero(alpha)),
+        n_bounded=int((alpha >= upper[solution.origin]).sum()),
+    )
