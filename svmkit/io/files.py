@@ -31,7 +31,12 @@ _COMPRESSIONS = (
 )
 
 
-def read_bytes(path: str) -> NDArray[np.uint8]:
+def read_bytes(path: str) -> bytes:
+    """All of ``path``, as ``map_bytes`` but copied."""
+    return map_bytes(path).tobytes()
+
+
+def map_bytes(path: str) -> NDArray[np.uint8]:
     """All of ``path`` (``-`` is standard input), decompressed if need be, as a read-only array of bytes.
 
     A plain file is mapped, not copied. Raises DataError where it cannot be opened or read, or where compressed data are

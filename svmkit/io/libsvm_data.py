@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, OutputError
-from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.files import atomic_output, map_bytes
 from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
 
 _PAIRS_PER_WRITE = 1 << 20
@@ -41,7 +41,22 @@ def read_dataset(
     in 1 … L. ``unknown_labels`` reads the label ``?`` as nan. ``on_warning`` is told, once, of what was left out. Raises
     DataError for what cannot be opened, is empty, or is not such a file.
     """
-    text = read_bytes(path)
+    text = map_bytes(path)
+    return parse_dataset(
+        text, path, precomputed=precomputed, training=training, unknown_labels=unknown_labels, on_warning=on_warning
+    )
+
+
+def parse_dataset(
+    text: NDArray[np.uint8],
+    path: str,
+    *,
+    precomputed: bool = False,
+    training: bool = False,
+    unknown_labels: bool = False,
+    on_warning: Callable[[str], None] | None = None,
+) -> Dataset:
+    """The examples in ``text``; ``path`` is for messages. Raises DataError as ``read_dataset``."""
     try:
         parsed = parse(text, unknown=unknown_labels)
     except TextError as error:

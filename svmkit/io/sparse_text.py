@@ -191,6 +191,8 @@ class _Filling:
                 continue
             value = _to_float(token)
             if isinstance(value, str):
+                if kind == _LEADING and self.manner.notes:
+                    value += "; a line begins with its label, a finite number such as 1 or -1"
                 raise TextError(self.text, at, value)
             if kind == _VALUE and not self.manner.subnormal and abs(value) < _SMALLEST_NORMAL and _has_digits(token):
                 raise TextError(self.text, at, "the value is too small to be a normal double; write 0")
@@ -238,9 +240,9 @@ def _to_float(token: bytes) -> float | str:
     elif _NOT_FINITE.fullmatch(token):
         return "not a finite number; leave the example or the feature out"
     elif b"\0" in token:
-        return "a NUL byte: this is not a text file"
+        return "a NUL byte: this is no text file"
     else:
-        return "not a number"
+        return "not a number (decimals take a point)" if b"," in token else "not a number"
     return value if abs(value) < np.inf else "the number is too large for a double"
 
 
