@@ -11,7 +11,6 @@ from svmkit.cli.options import CONTEXT, config_option, json_option, quiet_option
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import certificate, class_labels, to_json
 from svmkit.config import TrainConfig
-from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
     from svmkit.certificate import Certificate
@@ -22,7 +21,7 @@ EPILOG = """\b
 Keys of --json:
   n, accuracy, error     error is 1 - accuracy
   labels, confusion      confusion[i][j]: examples of labels[i] called labels[j]
-  auc                    two classes only, else null
+  auc                    mean over the pairs of classes; null if one is missing
   mse, squared_correlation             regression, in place of all but n
   primal, dual, gap, violation, machines   with --certificate: sums (violation:
                          the largest), then each pair of classes
@@ -51,8 +50,6 @@ def command(*, data: str, model: str, certified: bool, threads: int, as_json: bo
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         found, dataset = files.read_model_and_data(model, data, reporter)
-        if dataset.n == 0:
-            raise UsageError(f"{data}: no examples to score")
         report = _scores(found, dataset)
         if certified:
             report |= _certified(found, dataset, config)
@@ -61,6 +58,8 @@ def command(*, data: str, model: str, certified: bool, threads: int, as_json: bo
 
 def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
     """How the model's answers compare with the labels."""
+    import numpy as np
+
     from svmkit import metrics
     from svmkit.model import decision_values, predict
 
@@ -72,40 +71,25 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
             "mse": metrics.mean_squared_error(dataset.y, answers),
             "squared_correlation": metrics.squared_correlation(dataset.y, answers),
         }
-    accuracy = float((answers == dataset.y).mean())
-    labels, confusion = _confusion(model, dataset.y, answers)
+    own = np.array([1, -1]) if model.labels is None else model.labels
+    order = metrics.class_order(dataset.y, own)
     return {
         "n": dataset.n,
-        "accuracy": accuracy,
-        "error": 1 - accuracy,
-        "labels": labels,
-        "confusion": confusion,
+        "accuracy": metrics.accuracy(dataset.y, answers),
+        "error": metrics.error(dataset.y, answers),
+        "labels": [int(label) if label.is_integer() else label for label in order.tolist()],
+        "confusion": metrics.confusion(dataset.y, answers, order),
         "auc": _auc(model, dataset.y, decisions),
     }
 
 
-def _confusion(model: Model, truth: Floats, answers: Floats) -> tuple[list[float], list[list[int]]]:
-    """The model's labels, then those that only the data has; and counts, true labels down, answers across."""
-    import numpy as np
-
-    own = [1, -1] if model.labels is None else model.labels.tolist()
-    labels = own + sorted(set(truth.tolist()) - set(own))
-    place = {label: position for position, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    np.add.at(counts, ([place[t] for t in truth.tolist()], [place[a] for a in answers.tolist()]), 1)
-    return labels, counts.tolist()
-
-
-def _auc(model: Model, truth: Floats, decisions: Floats) -> float | None:
-    """Area under the curve of the one decision function; None where there are more, or only one class to tell apart."""
+def _auc(model: Model, truth: Floats, decisions: Floats) -> float:
+    """Area under the ROC curve; with more than two classes the mean over their pairs; one-class: 1 against the rest."""
     from svmkit import metrics
 
-    if decisions.shape[1] != 1:
-        return None
-    positive = truth == (1 if model.labels is None else model.labels[0])
-    if positive.all() or not positive.any():
-        return None
-    return float(metrics.auc(positive, decisions[:, 0]))
+    if model.labels is None:
+        return metrics.auc(truth == 1, decisions[:, 0])
+    return metrics.pairwise_auc(truth, model.labels, decisions)
 
 
 def _certified(model: Model, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
@@ -137,12 +121,12 @@ def _table(report: dict[str, Any]) -> str:
         if key in report:
             lines.append(f"{key:<20} {100 * report[key]:.4g} %")
     for key in ("auc", "mse", "squared_correlation", "primal", "dual", "gap", "violation"):
-        if report.get(key) is not None:
+        if key in report:
             lines.append(f"{key.replace('_', ' '):<20} {report[key]:.8g}")
     if "confusion" in report:
-        names = [f"{label:g}" for label in report["labels"]]
-        width = max(len(text) for text in [*names, *(str(count) for row in report["confusion"] for count in row)])
+        names, counts = list(map(str, report["labels"])), report["confusion"].tolist()
+        width = max(len(str(cell)) for cell in [*names, *(count for row in counts for count in row)])
         lines += ["", "true label, and how many were called", " ".join(f"{name:>{width}}" for name in ["", *names])]
-        for name, row in zip(names, report["confusion"], strict=True):
+        for name, row in zip(names, counts, strict=True):
             lines.append(" ".join(f"{cell:>{width}}" for cell in [name, *row]))
     return "\n".join(lines)

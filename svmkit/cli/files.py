@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from svmkit.cli.progress import Reporter
@@ -14,13 +13,11 @@ if TYPE_CHECKING:
     from svmkit.model import Model
 
 
-def check_output(path: str, *inputs: str) -> None:
-    """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``inputs`` (UsageError)."""
-    if path == "-":
-        return
-    for name in inputs:
-        if name != "-" and os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
-            raise UsageError(f"{path}: is the input {name} itself and would be overwritten")
+def check_output(path: str, *others: str) -> None:
+    """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError)."""
+    for name in others:
+        if "-" not in (path, name) and os.path.realpath(path) == os.path.realpath(name) and not os.path.isdir(path):
+            raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
     from svmkit.io.files import check_writable
 
     check_writable(path)
@@ -34,11 +31,11 @@ def begin(threads: int, reporter: Reporter) -> None:
     _jit.on_compile(reporter.compiling)
 
 
-def read_data(path: str, reporter: Reporter, precomputed: bool = False) -> Dataset:
-    """The data set in ``path``."""
+def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, training: bool = False) -> Dataset:
+    """The data set in ``path``; see ``read_dataset``."""
     from svmkit.io.libsvm_data import read_dataset
 
-    return read_dataset(path, precomputed=precomputed, on_warning=reporter.warn)
+    return read_dataset(path, precomputed=precomputed, training=training, on_warning=reporter.warn)
 
 
 def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:
@@ -53,9 +50,6 @@ def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Mode
 
 def write(path: str, content: bytes) -> None:
     """Writes a file whole or not at all; ``-`` is standard output."""
-    if path == "-":
-        sys.stdout.buffer.write(content)
-        return
     from svmkit.io.files import atomic_output
 
     with atomic_output(path) as file:

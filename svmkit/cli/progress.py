@@ -41,6 +41,7 @@ class Reporter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._said_cold = True
         self._stop_waiting()
         self._end_line()
 

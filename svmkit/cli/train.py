@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import random
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,13 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
         help="Fit probabilities; 1 is not available in this version.",
     ),
     click.option("--class-weight", "balance", type=click.Choice(["balanced"]), help="Weigh each class by n/(k·its examples)."),
-    click.option("-v", "--folds", type=int, metavar="N", help="Cross-validate in N folds; its accuracy on stdout, no model."),
+    click.option(
+        "-v",
+        "--folds",
+        type=int,
+        metavar="N",
+        help="Cross-validate in N folds, svm-train's own with --seed 0; accuracy on stdout, no model.",
+    ),
     click.option("--holdout", metavar="FILE|FRACTION", help="Report the error on FILE, or on a random FRACTION set aside."),
     click.option("--trace", metavar="FILE", help="Write the course of training, a JSON object a line."),
     threads_option,
@@ -148,8 +153,8 @@ def _model_path(data: str, model: str | None, as_json: bool) -> str:
     return model
 
 
-def _read(data: str, config: TrainConfig, reporter: Reporter) -> Dataset:
-    return files.read_data(data, reporter, precomputed=config.kernel == "precomputed")
+def _read(data: str, config: TrainConfig, reporter: Reporter, training: bool = True) -> Dataset:
+    return files.read_data(data, reporter, precomputed=config.kernel == "precomputed", training=training)
 
 
 def _balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
@@ -170,7 +175,7 @@ def _set_aside(
         return dataset, None
     fraction = _fraction(holdout)
     if fraction is None:
-        return dataset, _read(holdout, config, reporter)
+        return dataset, _read(holdout, config, reporter, training=False)
     import numpy as np
 
     n_out = round(fraction * dataset.n)
@@ -222,9 +227,9 @@ def _fit(
 
 
 def _save(result: FitResult, path: str) -> None:
-    from svmkit.io.model_libsvm import model_text
+    from svmkit.io.model_libsvm import write_model
 
-    files.write(path, model_text(result.model))
+    write_model(path, result.model)
 
 
 def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
@@ -252,6 +257,7 @@ def _complete(result: FitResult) -> bool:
 def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool) -> int:
     import numpy as np
 
+    from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
     from svmkit.fit import cross_validate, folds
 
     with Reporter(quiet, config) as reporter:
@@ -260,7 +266,7 @@ def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str |
         config = _balanced(config, dataset) if balance else config
         n_class = len(np.unique(np.trunc(dataset.y)))
         machines = reporter.machines(n_folds * n_class * (n_class - 1) // 2)
-        split = folds(dataset.y, n_folds, _rand(config.seed))
+        split = folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         with Interrupts(quiet=True) as stop:
             predicted = cross_validate(
                 dataset,
@@ -280,9 +286,3 @@ def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str |
     else:
         click.echo(f"Cross Validation Accuracy = {100 * accuracy:g}%")
     return 0
-
-
-def _rand(seed: int) -> Any:
-    """A source of 31-bit numbers."""
-    draw = random.Random(seed).getrandbits
-    return lambda: draw(31)

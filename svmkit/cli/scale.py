@@ -1,0 +1,98 @@
+"""``svmkit scale``: every feature into one range, and the same again for other data."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from svmkit.cli import files
+from svmkit.cli.options import CONTEXT, quiet_option, threads_option
+from svmkit.cli.progress import Reporter
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.scaling import Scaling
+
+EPILOG = """\b
+DATA may be - (standard input), OUTPUT is standard output unless named. Values are
+written so that they read back exactly, and left out where they become 0; features
+that never vary are left out. Range files are svm-scale's.
+
+\b
+Example:
+  svmkit scale --lower 0 --save ranges train train.scaled
+  svmkit scale --restore ranges test test.scaled
+"""
+
+
+@click.command("scale", context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("data", metavar="DATA")
+@click.argument("output", metavar="[OUTPUT]", default="-")
+@click.option("-l", "--lower", type=float, metavar="X", default=-1.0, show_default=True, help="Where minima go.")
+@click.option("-u", "--upper", type=float, metavar="X", default=1.0, show_default=True, help="Where maxima go.")
+@click.option("-y", "--labels", type=(float, float), metavar="LOWER UPPER", help="Scale the labels too, for regression.")
+@click.option("-s", "--save", metavar="FILE", help="Write the ranges to FILE.")
+@click.option("-r", "--restore", metavar="FILE", help="Use the ranges and limits in FILE instead of DATA's.")
+@threads_option
+@quiet_option
+def command(
+    data: str,
+    output: str,
+    lower: float,
+    upper: float,
+    labels: tuple[float, float] | None,
+    save: str | None,
+    restore: str | None,
+    threads: int,
+    quiet: bool,
+) -> None:
+    """Bring every feature of DATA into the range from --lower to --upper."""
+    if save is not None and restore is not None:
+        raise UsageError("--save and --restore exclude each other: a restored scaling is saved already")
+    if not lower < upper or (labels is not None and not labels[0] < labels[1]):
+        raise UsageError("the lower limit must be below the upper one")
+    files.check_output(output, data, *([restore] if restore else []))
+    if save is not None:
+        files.check_output(save, data, output)
+    from svmkit.io.libsvm_data import write_dataset
+    from svmkit.io.scale_file import read_ranges, write_ranges
+    from svmkit.scaling import scale, scale_labels
+
+    with Reporter(quiet) as reporter:
+        files.begin(threads, reporter)
+        scaling = None if restore is None else read_ranges(restore)
+        dataset = files.read_data(data, reporter)
+        if scaling is None:
+            scaling = _measured(dataset, lower, upper, labels)
+        else:
+            _warn_of_strangers(dataset, scaling, restore or "", reporter)
+        scaled = dataclasses.replace(dataset, rows=scale(dataset.rows, scaling), y=scale_labels(scaling, dataset.y))
+        if save is not None:
+            write_ranges(save, scaling)
+        write_dataset(output, scaled)
+        before, after = len(dataset.rows.data), len(scaled.rows.data)
+        if after > before:
+            reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
+
+
+def _measured(dataset: Dataset, lower: float, upper: float, labels: tuple[float, float] | None) -> Scaling:
+    from svmkit.scaling import measure, measure_labels
+
+    scaling = measure(dataset.rows, lower, upper)
+    if labels is None:
+        return scaling
+    return dataclasses.replace(scaling, labels=measure_labels(dataset.y, *labels))
+
+
+def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporter: Reporter) -> None:
+    """Says which features of the data the range file does not know: they are left out."""
+    import numpy as np
+
+    present = np.unique(dataset.rows.indices)
+    unknown = present[~scaling.widened(dataset.n_features).known[present]]
+    if len(unknown):
+        listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
+        reporter.warn(f"{restore} has no range for {len(unknown):,} features, which are left out: {listed}")

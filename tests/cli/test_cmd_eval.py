@@ -1,0 +1,116 @@
+"""``svmkit eval``: scores that can be counted again, certificates that agree with training's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import strict_json, svmkit, write_blobs
+
+KEYS = ("primal", "dual", "gap")
+
+
+def test_scores_agree_with_predict(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", classes=(2, 7, 5), n=90)
+    svmkit("train", "-q", "-c", "0.1", data, tmp_path / "m")
+    truth = [int(line.split()[0]) for line in data.read_text().splitlines()]
+    answers = [int(line) for line in svmkit("predict", "-q", data, tmp_path / "m").stdout.splitlines()]
+    report = strict_json(svmkit("eval", "--json", data, tmp_path / "m").stdout)
+    assert report["n"] == 90
+    assert report["accuracy"] == pytest.approx(sum(t == a for t, a in zip(truth, answers, strict=True)) / 90)
+    assert report["error"] == pytest.approx(1 - report["accuracy"])
+    assert report["labels"] == [2, 7, 5]
+    for i, true in enumerate(report["labels"]):
+        for j, called in enumerate(report["labels"]):
+            assert report["confusion"][i][j] == sum((t, a) == (true, called) for t, a in zip(truth, answers, strict=True))
+    assert 0.5 < report["auc"] <= 1
+
+
+def test_auc_is_the_share_of_pairs_in_order(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", "-c", "0.01", data, tmp_path / "m")
+    truth = [int(line.split()[0]) for line in data.read_text().splitlines()]
+    values = [float(line) for line in svmkit("predict", "-q", "--output", "decision", data, tmp_path / "m").stdout.splitlines()]
+    scores = [
+        (v > w) + 0.5 * (v == w)
+        for t, v in zip(truth, values, strict=True)
+        for u, w in zip(truth, values, strict=True)
+        if (t, u) == (1, -1)
+    ]
+    report = strict_json(svmkit("eval", "--json", data, tmp_path / "m").stdout)
+    assert report["auc"] == pytest.approx(sum(scores) / len(scores))
+
+
+def test_unknown_labels_are_counted_as_wrong(tmp_path: Path) -> None:
+    svmkit("train", "-q", write_blobs(tmp_path / "d"), tmp_path / "m")
+    (tmp_path / "test").write_text("8 1:1\n1.5 1:1\n")
+    report = strict_json(svmkit("eval", "--json", tmp_path / "test", tmp_path / "m").stdout)
+    assert (report["accuracy"], report["labels"], report["auc"]) == (0, [1, -1, 1.5, 8], None)
+    assert sum(map(sum, report["confusion"])) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-c", "2"], ["-c", "2", "-w1", "3", "-w-1", "0.5"], ["--no-bias"], ["--lambda", "0.01"]],
+    ids=lambda options: " ".join(options),
+)
+@pytest.mark.parametrize("classes", [(1, -1), (3, 1, 2)], ids=["two", "three"])
+def test_the_certificate_is_the_one_of_training(classes: tuple[int, ...], options: list[str], tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", classes=classes)
+    data.write_text(data.read_text() + "".join(data.read_text().splitlines(keepends=True)[:9]))  # some rows twice
+    trained = strict_json(svmkit("train", "--json", "-g", "0.2", *options, data, tmp_path / "m").stdout)
+    found = strict_json(svmkit("eval", "--json", "--certificate", *options, data, tmp_path / "m").stdout)
+    for key in KEYS:
+        assert found[key] == pytest.approx(trained[key], rel=1e-6, abs=1e-6)
+    assert found["violation"] == pytest.approx(trained["violation"], abs=1e-5)
+    assert [machine["classes"] for machine in found["machines"]] == [machine["classes"] for machine in trained["machines"]]
+
+
+def test_without_certificate_there_is_none(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", data, tmp_path / "m")
+    assert not strict_json(svmkit("eval", "--json", data, tmp_path / "m").stdout).keys() & set(KEYS)
+
+
+def test_the_table_for_people_says_the_same(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", data, tmp_path / "m")
+    report = strict_json(svmkit("eval", "--json", "--certificate", data, tmp_path / "m").stdout)
+    text = svmkit("eval", "--certificate", data, tmp_path / "m").stdout
+    rows = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in text.splitlines() if line.strip()}
+    assert rows["examples"] == "60"
+    for key in ("primal", "dual"):
+        assert float(rows[key]) == pytest.approx(report[key], rel=1e-6)
+    assert f"{100 * report['accuracy']:.4g} %" in text
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--certificate", "other", "m"], 1, "support vector 1"),
+        (["--certificate", "relabelled", "m"], 1, "labels"),
+        (["--certificate", "--no-bias", "d", "m"], 1, "rho"),
+        (["--certificate", "d", "regression"], 1, "epsilon_svr"),
+        (["-c", "-1", "d", "m"], 2, "-c"),
+        (["empty", "m"], 1, "empty"),
+        (["d", "nosuch"], 1, "nosuch"),
+    ],
+)
+def test_refusals(args: list[str], code: int, words: str, tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    write_blobs(tmp_path / "other", seed=4)
+    write_blobs(tmp_path / "relabelled", classes=(1, 2))
+    (tmp_path / "regression").write_text("svm_type epsilon_svr\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nSV\n1 1:1\n")
+    (tmp_path / "empty").write_text("")
+    svmkit("train", "-q", data, tmp_path / "m")
+    done = svmkit("eval", *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+
+
+def test_regression(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("svm_type nu_svr\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nSV\n2 1:1\n")
+    (tmp_path / "d").write_text("2 1:1\n4 1:2\n7 1:3\n")
+    report = strict_json(svmkit("eval", "--json", tmp_path / "d", tmp_path / "m").stdout)
+    assert report == {"n": 3, "mse": pytest.approx(1 / 3), "squared_correlation": pytest.approx(0.98684, abs=1e-5)}
+    assert "squared correlation" in svmkit("eval", tmp_path / "d", tmp_path / "m").stdout

@@ -1,0 +1,139 @@
+"""``svmkit predict`` from the outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import process, svmkit, write_blobs
+
+from svmkit.calibrate import probabilities
+from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.model_libsvm import read_model
+from svmkit.model import decision_values, predict
+
+REGRESSION = """svm_type epsilon_svr
+kernel_type linear
+nr_class 2
+total_sv 1
+rho 0.25
+SV
+2 1:1
+"""
+
+
+@pytest.fixture(params=[(1, -1), (4, 2, 9)], ids=["two", "three"])
+def trained(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """Data not trained on, and a model."""
+    train = write_blobs(tmp_path / "train", classes=request.param)
+    assert svmkit("train", "-q", train, tmp_path / "m").returncode == 0
+    return str(write_blobs(tmp_path / "test", n=41, classes=request.param, seed=5)), str(tmp_path / "m")
+
+
+def test_labels_are_the_models(trained: tuple[str, str], tmp_path: Path) -> None:
+    data, model = trained
+    dataset, machine = read_dataset(data), read_model(model)
+    expected = predict(machine, decision_values(machine, dataset.rows))
+    done = svmkit("predict", data, model)
+    assert done.returncode == 0
+    assert done.stdout == "".join(f"{label:.17g}\n" for label in expected)
+    right = int((expected == dataset.y).sum())
+    assert done.stderr == f"svmkit: accuracy {100 * right / 41:g} % ({right} of 41)\n"
+    quiet = svmkit("predict", "-q", data, model, tmp_path / "out")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+    assert (tmp_path / "out").read_text() == done.stdout
+
+
+def test_decision_values_read_back_exactly(trained: tuple[str, str]) -> None:
+    data, model = trained
+    machine = read_model(model)
+    expected = decision_values(machine, read_dataset(data).rows)
+    lines = svmkit("predict", "--output", "decision", data, model).stdout.splitlines()
+    assert np.array_equal([[float(word) for word in line.split(" ")] for line in lines], expected)
+
+
+def test_all_has_named_columns(trained: tuple[str, str]) -> None:
+    data, model = trained
+    machine = read_model(model)
+    decisions = decision_values(machine, read_dataset(data).rows)
+    assert machine.labels is not None
+    header, *lines = svmkit("predict", "--output", "all", data, model).stdout.splitlines()
+    pairs = [f"{machine.labels[i]}_vs_{machine.labels[j]}" for i, j in machine.pairs]
+    assert header.split("\t") == ["label", *pairs]
+    table = np.array([[float(word) for word in line.split("\t")] for line in lines])
+    assert np.array_equal(table, np.column_stack([predict(machine, decisions), decisions]))
+
+
+def test_probabilities_where_the_model_has_them(trained: tuple[str, str], tmp_path: Path) -> None:
+    data, model = trained
+    text = Path(model).read_text()
+    n_pairs = len(read_model(model).machines)
+    sigmoids = f"probA {' '.join(['-1.5'] * n_pairs)}\nprobB {' '.join(['0.25'] * n_pairs)}\n"
+    (tmp_path / "calibrated").write_text(text.replace("nr_sv", sigmoids + "nr_sv", 1))
+    machine = read_model(str(tmp_path / "calibrated"))
+    expected = probabilities(machine, decision_values(machine, read_dataset(data).rows))
+    assert machine.labels is not None
+    header, *lines = svmkit("predict", "--output", "all", data, tmp_path / "calibrated").stdout.splitlines()
+    k = len(machine.labels)
+    assert header.split("\t")[-k:] == [f"p_{label}" for label in machine.labels]
+    assert np.array_equal([[float(word) for word in line.split("\t")[-k:]] for line in lines], expected)
+
+
+def test_regression(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text(REGRESSION)
+    (tmp_path / "d").write_text("1.5 1:1\n0 1:0.1\n")
+    done = svmkit("predict", tmp_path / "d", tmp_path / "m")
+    assert [float(line) for line in done.stdout.splitlines()] == [1.75, pytest.approx(-0.05)]
+    assert "mean squared error 0.0325 " in done.stderr
+    assert svmkit("predict", "--output", "all", tmp_path / "d", tmp_path / "m").stdout.startswith(
+        "label\tdecision\n1.75\t1.75\n"
+    )
+
+
+def test_data_may_come_by_pipe(trained: tuple[str, str]) -> None:
+    data, model = trained
+    assert process("predict", "-", model, stdin=Path(data).read_bytes()).stdout == svmkit("predict", data, model).stdout
+
+
+def test_a_reader_that_leaves_early_is_no_trouble(trained: tuple[str, str]) -> None:
+    data, model = trained
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = process("predict", "-q", data, model, stdout=write_end)
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_standard_output_is_one_line(trained: tuple[str, str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = process("predict", "-q", *trained, stdout=full.fileno())
+    assert (done.returncode, done.stderr) == (1, "svmkit: can't write to standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["nosuch", "m"], 1, "nosuch"),
+        (["d", "nosuch"], 1, "nosuch"),
+        (["d", "d"], 1, "d"),
+        (["d", "cut"], 1, "cut"),
+        (["d", "m", "d"], 2, "overwritten"),
+        (["d", "m", "m"], 2, "overwritten"),
+        (["d", "m", "no/such/out"], 1, "no/such"),
+        (["-", "-"], 2, "standard input"),
+        (["d"], 2, "MODEL"),
+        (["d", "m", "--output", "x"], 2, "--output"),
+    ],
+)
+def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, tmp_path: Path) -> None:
+    (tmp_path / "m").write_text(REGRESSION)
+    (tmp_path / "cut").write_text(REGRESSION.rsplit("\n", 2)[0])
+    (tmp_path / "d").write_text("1 1:1\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = svmkit("predict", *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

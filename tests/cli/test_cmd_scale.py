@@ -1,0 +1,88 @@
+"""``svmkit scale`` from the outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import process, svmkit
+
+from svmkit.io.libsvm_data import read_dataset
+
+DATA = "1 1:2 2:0.1 4:7\n-1 1:4 3:-0.5 4:7 # a comment\n1 1:3 2:0.3 4:7\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    (tmp_path / "d").write_text(DATA)
+    return str(tmp_path / "d")
+
+
+def test_every_feature_spans_the_range(data: str, tmp_path: Path) -> None:
+    done = svmkit("scale", "--lower", "0", "--upper", "5", data, tmp_path / "out")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    before, after = read_dataset(data), read_dataset(str(tmp_path / "out"))
+    X = before.rows.to_dense()[:, 1:4]
+    assert np.allclose(after.rows.to_dense()[:, 1:], 5 * (X - X.min(0)) / (X.max(0) - X.min(0)), rtol=1e-15)
+    assert after.n_features == 3  # the fourth never varies
+    assert after.y.tolist() == before.y.tolist()
+
+
+def test_the_default_range_fills_zeros_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:2\n-1 2:4\n1\n")
+    done = svmkit("scale", tmp_path / "d")
+    assert done.stdout == "1 1:1 2:-1\n-1 1:-1 2:1\n1 1:-1 2:-1\n"
+    assert "2 values became 6" in done.stderr
+    assert "--lower 0" in done.stderr
+
+
+def test_saved_ranges_do_the_same_to_other_data(data: str, tmp_path: Path) -> None:
+    ranges, other = tmp_path / "ranges", tmp_path / "other"
+    first = svmkit("scale", "-l", "0", "-s", ranges, data)
+    assert svmkit("scale", "-r", ranges, data).stdout == first.stdout
+    other.write_text("5 1:8 9:1\n")
+    done = svmkit("scale", "--restore", ranges, other)
+    assert done.stdout == "5 1:3 3:1\n"
+    assert "no range for 1 features, which are left out: 9" in done.stderr
+
+
+def test_labels_too(data: str, tmp_path: Path) -> None:
+    done = svmkit("scale", "-l", "0", "-y", "10", "20", "-s", tmp_path / "r", data)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["20", "10", "20"]
+    assert svmkit("scale", "-r", tmp_path / "r", data).stdout == done.stdout
+
+
+def test_costs_and_groups_stay(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 qid:3 cost:0.5 1:2\n-1 qid:4 cost:2 1:4\n")
+    lines = svmkit("scale", "-l", "0", tmp_path / "d").stdout.splitlines()
+    assert [line.split()[1:3] for line in lines] == [["qid:3", "cost:0.5"], ["qid:4", "cost:2"]]
+
+
+def test_pipes(data: str) -> None:
+    assert process("scale", "-", stdin=DATA.encode()).stdout == svmkit("scale", data).stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["nosuch"], 1, "nosuch"),
+        (["d", "d"], 2, "overwritten"),
+        (["-s", "d", "d"], 2, "overwritten"),
+        (["-s", "x", "d", "x"], 2, "overwritten"),
+        (["-r", "r", "d", "r"], 2, "overwritten"),
+        (["-s", "r", "-r", "r", "d"], 2, "--restore"),
+        (["-l", "1", "-u", "1", "d"], 2, "limit"),
+        (["-y", "2", "1", "d"], 2, "limit"),
+        (["-r", "d", "d"], 1, "d, line 1"),
+        (["-s", "no/such/r", "d"], 1, "no/such"),
+        (["-l", "nan", "d"], 2, "limit"),
+    ],
+)
+def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, data: str, tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("x\n0 1\n1 0 2\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = svmkit("scale", *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

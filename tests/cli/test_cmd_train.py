@@ -1,0 +1,231 @@
+"""``svmkit train`` from the outside: streams, files, reports, exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import TRAIN_KEYS, process, strict_json, svmkit, write_blobs
+
+from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.model_libsvm import read_model
+from svmkit.io.traces import read_trace
+from svmkit.model import decision_values, predict
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_blobs(tmp_path / "blobs")
+
+
+def test_the_model_gets_svm_trains_default_name(data: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = svmkit("train", data, cwd=elsewhere)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [path.name for path in elsewhere.iterdir()] == ["blobs.model"]
+    last = done.stderr.splitlines()[-1]
+    model = read_model(str(elsewhere / "blobs.model"))
+    assert "converged" in last
+    assert f"{model.n_support} support vectors" in last
+    assert last.endswith("blobs.model written")
+
+
+def test_quiet_says_nothing(data: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "-q", data, tmp_path / "m")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_json_is_one_object_that_agrees_with_the_model(data: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "--json", "-c", "3", "-g", "0.3", data, tmp_path / "m")
+    report = strict_json(done.stdout)
+    assert report.keys() >= TRAIN_KEYS
+    model = read_model(report["model"])
+    assert report["status"] == "CONVERGED"
+    assert report["n_support"] == model.n_support
+    assert 0 <= report["violation"] <= 1e-3
+    assert report["gap"] == pytest.approx(report["primal"] - report["dual"], abs=1e-9)
+    (machine,) = report["machines"]
+    assert machine["classes"] == [1, -1]
+    assert machine["dual"] == report["dual"]
+
+
+def test_several_classes_are_reported_one_by_one(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "three", classes=(3, 5, 4))
+    report = strict_json(svmkit("train", "--json", data, tmp_path / "m").stdout)
+    assert [machine["classes"] for machine in report["machines"]] == [[3, 5], [3, 4], [5, 4]]
+    for key in ("primal", "dual", "gap", "iterations", "kernel_evaluations"):
+        assert report[key] == pytest.approx(sum(machine[key] for machine in report["machines"]))
+    assert report["violation"] == max(machine["violation"] for machine in report["machines"])
+
+
+def test_a_kernel_without_a_gap_gives_null(data: Path, tmp_path: Path) -> None:
+    report = strict_json(svmkit("train", "--json", "-t", "3", "-g", "0.01", data, tmp_path / "m").stdout)
+    assert report["gap"] is None
+
+
+def test_standard_input_and_output(data: Path, tmp_path: Path) -> None:
+    straight = process("train", "-q", data, "-")
+    piped = process("train", "-q", "-", tmp_path / "m", stdin=data.read_bytes())
+    packed = process("train", "-q", "-", "-", stdin=gzip.compress(data.read_bytes()))
+    assert [straight.returncode, piped.returncode, packed.returncode] == [0, 0, 0]
+    assert straight.stdout.startswith("svm_type c_svc\n")
+    assert straight.stdout == (tmp_path / "m").read_text() == packed.stdout
+
+
+def test_lambda_is_c_over_n(data: Path) -> None:
+    n = len(data.read_text().splitlines())
+    by_lambda = svmkit("train", "-q", "--lambda", repr(1 / (4 * n)), data, "-")
+    assert by_lambda.stdout == svmkit("train", "-q", "-c", "4", data, "-").stdout != svmkit("train", "-q", data, "-").stdout
+
+
+def test_weights_and_bias_reach_the_problem(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    for options in (["-w1", "2", "-w-1", "0.5"], ["--class-weight", "balanced"], ["--no-bias"]):
+        report = strict_json(svmkit("train", "--json", *options, data, model).stdout)
+        plain = strict_json(svmkit("train", "--json", data, tmp_path / "plain").stdout)
+        assert report["primal"] != plain["primal"]
+    assert read_model(str(model)).machines[0].rho == 0
+
+
+def test_balanced_weights_are_n_over_k_counts(tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    data.write_text("".join(f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
+    balanced = svmkit("train", "-q", "--class-weight", "balanced", data, "-").stdout
+    assert balanced == svmkit("train", "-q", "-w1", 2, "-w2", repr(40 / 60), data, "-").stdout
+
+
+def test_cross_validation_prints_its_accuracy(data: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "-v", "5", data, cwd=tmp_path)
+    assert done.returncode == 0
+    assert not (tmp_path / "blobs.model").exists()
+    percent = float(done.stdout.removeprefix("Cross Validation Accuracy = ").removesuffix("%\n"))
+    report = strict_json(svmkit("train", "-v", "5", "--json", data).stdout)
+    assert report["accuracy"] * 100 == pytest.approx(percent, rel=1e-5)
+    assert report == {"folds": 5, "n": 60, "accuracy": report["accuracy"], "error": pytest.approx(1 - report["accuracy"])}
+    assert (
+        svmkit("train", "-v", "5", "--json", "--seed", "5", data).stdout
+        == svmkit("train", "-v", "5", "--json", "--seed", "5", "-j", "1", data).stdout
+    )
+
+
+def test_holdout_file_is_scored(data: Path, tmp_path: Path) -> None:
+    other = write_blobs(tmp_path / "other", n=37, seed=3)
+    report = strict_json(svmkit("train", "--json", "--holdout", other, data, tmp_path / "m").stdout)
+    held_out, model = read_dataset(str(other)), read_model(str(tmp_path / "m"))
+    wrong = predict(model, decision_values(model, held_out.rows)) != held_out.y
+    assert (report["holdout_n"], report["holdout_error"]) == (37, pytest.approx(wrong.mean()))
+
+
+def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
+    first, second, other = (
+        strict_json(svmkit("train", "--json", "--holdout", "0.25", "--seed", seed, data, tmp_path / "m").stdout)
+        for seed in (1, 1, 2)
+    )
+    assert first["holdout_n"] == 15
+    assert first["primal"] == second["primal"] != other["primal"]
+
+
+def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    report = strict_json(svmkit("train", "--json", "--trace", trace, "--holdout", "0.2", data, tmp_path / "m").stdout)
+    for line in trace.read_text().splitlines():
+        assert strict_json(line)["machine"] == 0
+    rows = read_trace(str(trace))
+    assert rows[-1].steps == report["iterations"]
+    assert rows[-1].primal == report["primal"]
+    assert 0 <= rows[-1].holdout_error <= 1
+    assert np.all(np.diff([row.steps for row in rows]) >= 0)
+
+
+def test_stopping_early_is_a_warning_and_strict_makes_it_a_code(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", n=300)
+    loose = svmkit("train", "-q", "--json", "--solver", "pair", "--max-iter", "2", data, tmp_path / "m")
+    assert loose.returncode == 0
+    assert strict_json(loose.stdout)["status"] == "MAX_ITER"
+    assert "warning: stopped (MAX_ITER)" in loose.stderr
+    strict = svmkit("train", "--strict", "--solver", "pair", "--max-iter", "2", data, tmp_path / "m2")
+    assert strict.returncode == 3
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "m2").read_bytes()
+    assert svmkit("train", "--strict", data, tmp_path / "m3").returncode == 0
+
+
+def test_list_solvers_names_every_option() -> None:
+    from dataclasses import fields
+
+    from svmkit import solvers
+
+    text = svmkit("train", "--list-solvers").stdout
+    for name in solvers.NAMES:
+        solver = solvers.solver(name)
+        assert f"{name}: {solver.SUMMARY}\n" in text
+        assert solver.PAPER in text
+        for knob in fields(solver.Options):
+            assert f"-O {knob.name}={knob.default}" in text
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["nosuchfile"], 1, "nosuchfile"),
+        (["."], 1, "."),
+        (["bad"], 1, "Wrong input format at line 2"),
+        (["empty"], 1, "empty"),
+        (["good", "no/such/folder/m"], 1, "no/such/folder"),
+        (["good", "good"], 2, "overwritten"),
+        (["good", "."], 1, "."),
+        (["-"], 2, "name the MODEL"),
+        (["good", "-", "--json"], 2, "--json"),
+        (["good", "m", "-v", "5"], 2, "-v"),
+        (["good", "-v", "1"], 2, "-v 1"),
+        (["good", "m", "-s", "3"], 2, "epsilon_svr"),
+        (["good", "m", "-b", "1"], 2, "-b 1"),
+        (["good", "m", "-O", "colour=blue"], 2, "colour"),
+        (["good", "m", "--holdout", "1.5"], 2, "--holdout"),
+        (["good", "m", "--holdout", "0.000001"], 2, "--holdout"),
+        (["good", "m", "--holdout", "nosuchfile"], 1, "nosuchfile"),
+        (["good", "m", "--trace", "no/such/t"], 1, "no/such"),
+        (["good", "m", "--trace", "m"], 2, "overwritten"),
+        (["good", "m", "-t", "4"], 1, "serial"),
+    ],
+)
+def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, tmp_path: Path) -> None:
+    write_blobs(tmp_path / "good")
+    (tmp_path / "bad").write_text("1 1:2\n1 1:x\n")
+    (tmp_path / "empty").write_text("")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = svmkit("train", *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.write_text("the old model\n")
+    svmkit("train", "-q", data, tmp_path / "warm")  # whatever must be compiled is, before files are limited
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+
+    done = process("train", data, model, before=limit, PYTHONDONTWRITEBYTECODE="1")
+    assert done.returncode == 1
+    assert str(model) in done.stderr
+    assert model.read_text() == "the old model\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "m", "warm"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_device_is_one_line(data: Path) -> None:
+    for args in (["train", data, "/dev/full"], ["train", "--trace", "/dev/full", data, "/dev/null"]):
+        done = process(*args)
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr.splitlines()[-1]

@@ -1,0 +1,104 @@
+"""Ctrl-C and SIGTERM: during training the model so far is saved; a second signal stops at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from shell import strict_json, svmkit, write_blobs
+
+from svmkit.cli.interrupt import Interrupts
+from svmkit.io.model_libsvm import read_model
+
+
+@contextmanager
+def training(*args: object) -> Iterator[subprocess.Popen[str]]:
+    """A training that would take very long."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "svmkit", "train", "-c", "1e8", "-e", "1e-12", "--solver", "pair", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def wait_for(path: Path, running: subprocess.Popen[str]) -> None:
+    """Waits until the trace has begun: the solver is at work."""
+    deadline = time.monotonic() + 100
+    while not (path.exists() and path.stat().st_size):
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> None:
+    data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
+    with training("--json", "--trace", trace, data, model) as running:
+        wait_for(trace, running)
+        running.send_signal(signum)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == code
+    report = strict_json(out)
+    assert report["status"] == "INTERRUPTED"
+    assert "INTERRUPTED" in err
+    assert read_model(str(model)).n_support == report["n_support"]
+    assert svmkit("predict", "-q", data, model).returncode == 0
+
+
+def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
+    """The signal comes twice before the solver can look: nothing is written, whatever was there stays."""
+    script = """
+import os, signal, sys
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.main import guarded
+def action():
+    with Interrupts() as stop:
+        os.kill(os.getpid(), signal.{first})
+        assert stop.interrupted()
+        os.kill(os.getpid(), signal.{second})
+        print("not reached")
+sys.exit(guarded(action))
+"""
+    for first, second, code in (("SIGINT", "SIGINT", 130), ("SIGINT", "SIGTERM", 143), ("SIGTERM", "SIGINT", 130)):
+        done = subprocess.run(
+            [sys.executable, "-c", script.format(first=first, second=second)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (code, "")
+        assert "Traceback" not in done.stderr
+
+
+def test_cross_validation_reports_no_accuracy_when_stopped(tmp_path: Path) -> None:
+    with training("-v", "2", write_blobs(tmp_path / "d", n=600, d=2)) as running:
+        assert running.stderr is not None
+        while "iterations" not in (line := running.stderr.readline()):  # a progress line: the solver is at work
+            assert line, "ended without one"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "stopped" in err
+
+
+def test_handlers_are_put_back(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Interrupts(quiet=True) as stop:
+        assert (stop.interrupted(), stop.exit_code) == (False, 0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert (stop.interrupted(), stop.exit_code) == (True, 143)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,99 @@
+"""What a waiting person sees, with the clock and the terminal made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import nan
+
+import pytest
+
+from svmkit.cli import progress
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.trace import Progress
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    made = Clock()
+    monkeypatch.setattr(progress.time, "perf_counter", made)
+    return made
+
+
+def test_plain_lines_come_every_five_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Reporter(False, TrainConfig()) as reporter:
+        machines = reporter.machines(1)
+        for _ in range(48):  # 12 s
+            clock.now += 0.25
+            machines.progress(0.0, Progress(1234, 5, 0.25, n_support=17))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0] == "svmkit: 5.0 s, 1,234 iterations, violation 0.25 (stops at 0.001), 17 support vectors"
+
+
+def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
+        assert reporter.live
+        machines = reporter.machines(3)
+        machines.done()
+        for _ in range(10):
+            clock.now += 1
+            machines.progress(0.0, Progress(1234, 5, nan, n_support=17))
+        reporter.note("a note")
+    pieces = capsys.readouterr().err.split("\r")
+    assert len(pieces) == 12
+    assert pieces[1].startswith("machine 2 of 3, 1.0 s, 1,234 iterations")
+    assert all(len(piece.removesuffix("\x1b[K")) < 40 for piece in pieces[1:-1])
+    assert pieces[-1] == "\x1b[Ksvmkit: a note\n"
+
+
+def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
+        clock.now += 10
+        reporter.machines(1).progress(0.0, Progress(1234, 5, nan, n_support=17))
+    assert capsys.readouterr().err == (
+        "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 50 s left\n"
+    )
+
+
+def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Reporter(True, TrainConfig()) as reporter:
+        clock.now += 100
+        reporter.machines(1).progress(0.0, Progress(1, 1))
+        reporter.compiling("f")
+        reporter.warn("WARNING: mind this")
+    assert capsys.readouterr().err == "svmkit: warning: mind this\n"
+
+
+def test_a_cold_start_says_what_it_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_COLD_S", 0.0)
+    with Reporter(False) as reporter:
+        reporter.compiling("first")
+        assert reporter._cold is not None
+        reporter._cold.join()
+        reporter.compiling("second")
+    reporter.compiling("after the end")
+    assert reporter._cold is None
+    assert capsys.readouterr().err == f"svmkit: {progress._COLD}\n"
+
+
+def test_a_quick_compilation_is_not_worth_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with Reporter(False) as reporter:
+        reporter.compiling("first")
+        reporter.show(lambda seconds: "")
+        assert reporter._cold is None
+    assert capsys.readouterr().err == ""
