@@ -1,0 +1,575 @@
+"""Sequential minimal optimisation on pairs, step for step as LIBSVM's svm-train takes them.
+
+Solves   min ½ αᵀQα + pᵀα   s.t.  sᵀα = const,  0 ≤ α ≤ upper      (problem.py)
+Stops    m(α) − M(α) < eps over all variables, with the gradient of the shrunk ones rebuilt
+Memory   cache_mb of kernel rows (float32) + 15 vectors of length m
+Paper    Fan, Chen & Lin, JMLR 6 (2005) 1889–1918 (choice of the pair); Chang & Lin, ACM TIST 2 (2011) 27 (the rest)
+
+Iteration count, objective and rho come out as svm-train prints them, so everything that decides a rounding or a tie is fixed:
+Q's entries are rounded to float32, its diagonal and the gradient G are float64, ties go to the later position, and positions
+change only when shrinking moves variables that cannot move to the back. Positions, not variables, index every vector below.
+
+    I_up  = {k: s_k = +1, α_k < upper_k} ∪ {k: s_k = −1, α_k > 0},  I_low the same with the signs swapped
+    m(α)  = max −s_k G_k over I_up,   M(α) = min −s_k G_k over I_low
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit._jit import compiled, helper
+from svmkit.data import Floats, Ints
+from svmkit.engine.reference import REFERENCE_TYPES, Reference, diagonal, fill_row, prepare
+from svmkit.problem import DualQP, Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "pairs of multipliers exactly as svm-train: the same iterations, objective and rho"
+PAPER = "Fan, Chen & Lin, JMLR 6 (2005)"
+EXACT = True
+
+#: The curvature used in place of one that is not positive.
+TAU = 1e-12
+
+#: Bits of ``Variables.room``: the variable is in I_up, in I_low; FREE is both.
+UP, LOW = 1, 2
+FREE = UP | LOW
+
+#: Entries of the state's ``counts``.
+STEPS, EVALUATIONS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS = range(10)
+#: Values of ``counts[PHASE]``.
+FRESH, RUNNING, OPTIMAL, CAPPED = range(4)
+#: Entries of the state's ``numbers``.
+EPS, GAP = range(2)
+#: What one step may log at most, and the size of the log's buffer.
+EVENTS_A_STEP, EVENT_ROOM = 8, 4096
+
+_DOT, _STAR, _WARNING = ord("."), ord("*"), ord("w")
+_WARNING_TEXT = "\nWARNING: using -h 0 may be faster\n"
+
+
+@dataclass(frozen=True)
+class Options:
+    """``cache_mb``: MB of kernel rows kept; ``shrinking``: leave out variables that seem settled at a bound."""
+
+    cache_mb: float = 100.0
+    shrinking: bool = True
+
+
+class Variables(NamedTuple):
+    """The QP in the order of positions, all (m,). ``bound_grad`` is Σ upper_j Q_kj over j at the upper bound."""
+
+    sign: Floats
+    linear: Floats
+    upper: Floats
+    diag: Floats
+    alpha: Floats
+    grad: Floats
+    bound_grad: Floats
+    room: NDArray[np.uint8]
+    number: Ints
+    row: Ints
+
+
+class Cache(NamedTuple):
+    """Rows of Q in slots, least recently used first out; ``number`` of a variable names its row, whatever its position.
+
+    ``block`` f4 (slots · m,), ``filled`` (slots,) leading columns known, ``owner`` (slots,) variable or −1, ``slot`` (m,) slot
+    or −1, ``newer`` and ``older`` (slots + 1,) a ring closed by the entry past the last slot. ``values`` (m,) is scratch;
+    ``swaps`` (2m,) the pairs of positions that a shrinking exchanges.
+    """
+
+    block: NDArray[np.float32]
+    filled: Ints
+    owner: Ints
+    slot: Ints
+    newer: Ints
+    older: Ints
+    values: Floats
+    swaps: Ints
+
+
+@dataclass
+class State:
+    """Everything a run changes; compiled code works on the arrays in place."""
+
+    problem: Problem
+    dual: DualQP
+    reference: Reference
+    variables: Variables
+    cache: Cache
+    counts: Ints
+    numbers: Floats
+    events: NDArray[np.uint8]
+    log: list[str] = field(default_factory=list)
+
+
+class PairReport(NamedTuple):
+    """What svm-train prints of one machine: ``progress`` is its line of dots and stars, warnings included.
+
+    ``nu`` = Σα / (C m) is None where the C_i differ.
+    """
+
+    progress: str
+    iterations: int
+    nu: float | None
+    objective: float
+    rho: float
+    n_support: int
+    n_bounded: int
+
+
+def supports(problem: Problem) -> str | None:
+    """Every C-SVC with a free bias."""
+    if problem.bias != "free":
+        return (
+            "solver pair keeps yᵀα = 0 by changing two multipliers at a time, so it needs a free bias; smo can do without one"
+        )
+    return None
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
+    """A fresh state; the method draws no random numbers, so ``seed`` changes nothing."""
+    dual = problem.dual()
+    reference = prepare(problem.rows, problem.kernel)
+    m = len(dual.sign)
+    slots = min(m, max(2, int(options.cache_mb * 2**20 / (4 * m))))
+    counts = np.zeros(10, dtype=np.int64)
+    counts[ACTIVE], counts[COUNTDOWN], counts[SHRINKING] = m, min(m, 1000) + 1, options.shrinking
+    return State(
+        problem=problem,
+        dual=dual,
+        reference=reference,
+        variables=Variables(
+            sign=dual.sign.copy(),
+            linear=dual.linear.copy(),
+            upper=dual.upper.copy(),
+            diag=diagonal(reference)[dual.row_of],
+            alpha=dual.start.copy(),
+            grad=dual.linear.copy(),
+            bound_grad=np.zeros(m),
+            room=np.zeros(m, dtype=np.uint8),
+            number=np.arange(m),
+            row=dual.row_of.copy(),
+        ),
+        cache=Cache(
+            block=np.empty(slots * m, dtype=np.float32),
+            filled=np.zeros(slots, dtype=np.int64),
+            owner=np.full(slots, -1),
+            slot=np.full(m, -1),
+            newer=np.roll(np.arange(slots + 1), -1),
+            older=np.roll(np.arange(slots + 1), 1),
+            values=np.empty(m),
+            swaps=np.empty(2 * m, dtype=np.int64),
+        ),
+        counts=counts,
+        numbers=np.array([eps, math.nan]),
+        events=np.empty(EVENT_ROOM, dtype=np.uint8),
+    )
+
+
+def advance(state: State, budget: int) -> Progress:
+    """At most ``budget`` more pair steps. ``stalled`` at svm-train's limit of iterations, or where numbers overflow."""
+    counts = state.counts
+    target = int(counts[STEPS]) + budget
+    while counts[PHASE] <= RUNNING and counts[STEPS] < target:
+        left = target - int(counts[STEPS])
+        _advance(*state.reference, *state.variables, *state.cache, counts, state.numbers, state.events, left)
+        state.log.append(state.events[: counts[N_EVENTS]].tobytes().decode())
+        counts[N_EVENTS] = 0
+    sound = bool(np.isfinite(state.variables.grad).all())
+    return Progress(
+        steps=int(counts[STEPS]),
+        kernel_evaluations=int(counts[EVALUATIONS]),
+        violation=float(state.numbers[GAP]),
+        done=bool(counts[PHASE] == OPTIMAL) and sound,
+        stalled=bool(counts[PHASE] == CAPPED) or not sound,
+        n_support=int(np.count_nonzero(state.variables.alpha)),
+    )
+
+
+def solution(state: State) -> Solution:
+    """The expansion over the rows with a multiplier that is not 0."""
+    variables = state.variables
+    beta = np.zeros(state.problem.n)
+    np.add.at(beta, variables.row, variables.sign * variables.alpha)
+    origin = np.flatnonzero(beta)
+    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=_rho(state))
+
+
+def report(state: State) -> PairReport:
+    """The figures svm-train prints; of use once the run has ended, when every gradient is up to date."""
+    variables, upper = state.variables, state.dual.upper
+    alpha = np.zeros(len(upper))
+    alpha[variables.number] = variables.alpha
+    objective = _plain_sum(variables.alpha * (variables.grad + variables.linear)) / 2
+    return PairReport(
+        progress="".join(state.log).replace(chr(_WARNING), _WARNING_TEXT),
+        iterations=int(state.counts[STEPS]),
+        nu=_plain_sum(alpha) / (float(upper[0]) * len(upper)) if (upper == upper[0]).all() else None,
+        objective=objective,
+        rho=_rho(state),
+        n_support=int(np.count_nonzero(alpha)),
+        n_bounded=int(np.count_nonzero((alpha > 0) & (alpha >= upper))),
+    )
+
+
+def _plain_sum(values: Floats) -> float:
+    """The sum from left to right, neither pairwise nor compensated."""
+    return float(np.cumsum(values)[-1])
+
+
+def _rho(state: State) -> float:
+    """Mean of s_k G_k over the free variables, else the middle of what the bounded ones allow; of shrunk ones nothing."""
+    active = int(state.counts[ACTIVE])
+    room, slope = state.variables.room[:active], (state.variables.sign * state.variables.grad)[:active]
+    if state.counts[PHASE] == FRESH:
+        room = _room(state.variables)
+    free = slope[room == FREE]
+    if len(free):
+        return _plain_sum(free) / len(free)
+    most = float(slope[room == UP].min(initial=math.inf))
+    least = float(slope[room == LOW].max(initial=-math.inf))
+    if math.isinf(most) or math.isinf(least):  # one class only: any rho on this side does
+        return most if math.isfinite(most) else least if math.isfinite(least) else 0.0
+    return (most + least) / 2
+
+
+def _room(variables: Variables) -> NDArray[np.uint8]:
+    """``Variables.room`` from scratch."""
+    below, above = variables.alpha < variables.upper, variables.alpha > 0
+    positive = variables.sign > 0
+    up, low = np.where(positive, below, above), np.where(positive, above, below)
+    return (up * UP + low * LOW).astype(np.uint8)
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+@compiled(
+    f"void({REFERENCE_TYPES}, f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], u1[:], i8[:], i8[:],"
+    "f4[:], i8[:], i8[:], i8[:], i8[:], i8[:], f8[:], i8[:], i8[:], f8[:], u1[:], i8)"
+)
+# fmt: off
+def _advance(  # type: ignore[no-untyped-def]
+    kind,
+    gamma,
+    coef0,
+    degree,
+    data,
+    indices,
+    indptr,
+    sqnorm,
+    gram,
+    serial,
+    scatter,
+    sign,
+    linear,
+    upper,
+    diag,
+    alpha,
+    grad,
+    bound_grad,
+    room,
+    number,
+    row,
+    block,
+    filled,
+    owner,
+    slot,
+    newer,
+    older,
+    values,
+    swaps,
+    counts,
+    numbers,
+    events,
+    budget,
+):
+    # fmt: on
+    """Steps until ``budget`` of them are taken, the run ends or the log is full; cut anywhere, the steps are the same."""
+    ref = Reference(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter)
+    var = Variables(sign, linear, upper, diag, alpha, grad, bound_grad, room, number, row)
+    cache = Cache(block, filled, owner, slot, newer, older, values, swaps)
+    m = len(alpha)
+    if counts[PHASE] == FRESH:
+        _initialise(ref, var, cache, counts)
+        counts[PHASE] = RUNNING
+    target = counts[STEPS] + budget
+    while counts[STEPS] < target and counts[N_EVENTS] <= len(events) - EVENTS_A_STEP:
+        if counts[STEPS] >= max(10_000_000, 100 * m):
+            if counts[ACTIVE] < m:
+                _rebuild_gradient(ref, var, cache, counts, events)
+            counts[PHASE] = CAPPED
+            return
+        if not _next_pair(ref, var, cache, counts, numbers, events):
+            counts[PHASE] = OPTIMAL
+            return
+        _step(ref, var, cache, counts)
+        counts[STEPS] += 1
+
+
+@helper()
+def _initialise(ref: Reference, var: Variables, cache: Cache, counts: Ints) -> None:
+    """G = p + Qα of the starting α."""
+    m = len(var.alpha)
+    for k in range(m):
+        _set_room(var, k)
+    for k in range(m):
+        if var.alpha[k] <= 0.0:
+            continue
+        at = _fetch(ref, var, cache, counts, k, m)
+        for t in range(m):
+            var.grad[t] += var.alpha[k] * cache.block[at + t]
+        if var.alpha[k] >= var.upper[k]:
+            _add_bound_grad(var, cache, at, var.upper[k])
+
+
+@helper()
+def _set_room(var: Variables, k: int) -> None:
+    rises = LOW if var.sign[k] < 0.0 else UP
+    room = 0
+    if var.alpha[k] < var.upper[k]:
+        room |= rises
+    if var.alpha[k] > 0.0:
+        room |= FREE - rises
+    var.room[k] = room
+
+
+@helper()
+def _add_bound_grad(var: Variables, cache: Cache, at: int, factor: float) -> None:
+    for t in range(len(var.bound_grad)):
+        var.bound_grad[t] += factor * cache.block[at + t]
+
+
+@helper()
+def _next_pair(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]) -> bool:
+    """Shrinks when it is due, then puts the pair to change into ``counts``; False where the tolerance is met by all."""
+    m = len(var.alpha)
+    counts[COUNTDOWN] -= 1
+    if counts[COUNTDOWN] == 0:
+        counts[COUNTDOWN] = min(m, 1000)
+        if counts[SHRINKING]:
+            _shrink(ref, var, cache, counts, numbers, events)
+        _log(counts, events, _DOT)
+    if _choose(ref, var, cache, counts, numbers):
+        return True
+    _rebuild_gradient(ref, var, cache, counts, events)
+    if _choose(ref, var, cache, counts, numbers):
+        counts[COUNTDOWN] = 1  # shrink again at once
+        return True
+    return False
+
+
+@helper()
+def _log(counts: Ints, events: NDArray[np.uint8], event: int) -> None:
+    events[counts[N_EVENTS]] = event
+    counts[N_EVENTS] += 1
+
+
+@helper()
+def _choose(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats) -> bool:
+    """The paper's WSS 2: i is the steepest in I_up, j the one in I_low with which the objective falls most (to second order)."""
+    active = counts[ACTIVE]
+    i, most = -1, -math.inf
+    for k in range(active):
+        if var.room[k] & UP and -var.sign[k] * var.grad[k] >= most:
+            i, most = k, -var.sign[k] * var.grad[k]
+    j, best, least = -1, math.inf, -math.inf
+    if i >= 0:
+        at = _fetch(ref, var, cache, counts, i, active)
+        for k in range(active):
+            if not var.room[k] & LOW:
+                continue
+            slope = var.sign[k] * var.grad[k]
+            least = max(least, slope)
+            gain = most + slope
+            if gain > 0.0:
+                curvature = var.diag[i] + var.diag[k] - 2.0 * var.sign[i] * var.sign[k] * cache.block[at + k]
+                change = -(gain * gain) / (curvature if curvature > 0.0 else TAU)
+                if change <= best:
+                    j, best = k, change
+    counts[FIRST], counts[SECOND] = i, j
+    numbers[GAP] = most + least
+    return j >= 0 and most + least >= numbers[EPS]
+
+
+@helper()
+def _step(ref: Reference, var: Variables, cache: Cache, counts: Ints) -> None:
+    """Minimises over the chosen pair and carries the change into the gradient."""
+    m, active = len(var.alpha), counts[ACTIVE]
+    i, j = counts[FIRST], counts[SECOND]
+    at_i = _fetch(ref, var, cache, counts, i, active)
+    at_j = _fetch(ref, var, cache, counts, j, active)
+    old_i, old_j = var.alpha[i], var.alpha[j]
+    q_ij = cache.block[at_i + j]
+    if var.sign[i] != var.sign[j]:
+        curvature = var.diag[i] + var.diag[j] + 2.0 * q_ij
+        delta = (-var.grad[i] - var.grad[j]) / (curvature if curvature > 0.0 else TAU)
+        new_i, new_j = _clip_difference(old_i + delta, old_j + delta, old_i - old_j, var.upper[i], var.upper[j])
+    else:
+        curvature = var.diag[i] + var.diag[j] - 2.0 * q_ij
+        delta = (var.grad[i] - var.grad[j]) / (curvature if curvature > 0.0 else TAU)
+        new_i, new_j = _clip_sum(old_i - delta, old_j + delta, old_i + old_j, var.upper[i], var.upper[j])
+    var.alpha[i], var.alpha[j] = new_i, new_j
+    change_i, change_j = new_i - old_i, new_j - old_j
+    for t in range(active):
+        var.grad[t] += cache.block[at_i + t] * change_i + cache.block[at_j + t] * change_j
+    for k, old in ((i, old_i), (j, old_j)):
+        _set_room(var, k)
+        was_upper, is_upper = old >= var.upper[k], var.alpha[k] >= var.upper[k]
+        if counts[SHRINKING] and was_upper != is_upper:
+            at = _fetch(ref, var, cache, counts, k, m)
+            _add_bound_grad(var, cache, at, var.upper[k] if is_upper else -var.upper[k])
+
+
+@helper()
+def _clip_difference(a: float, b: float, difference: float, upper_a: float, upper_b: float) -> tuple[float, float]:
+    """(a, b) moved along a − b = difference into the box; the value at a bound is the bound itself."""
+    if difference > 0.0:
+        if b < 0.0:
+            a, b = difference, 0.0
+    elif a < 0.0:
+        a, b = 0.0, -difference
+    if difference > upper_a - upper_b:
+        if a > upper_a:
+            a, b = upper_a, upper_a - difference
+    elif b > upper_b:
+        a, b = upper_b + difference, upper_b
+    return a, b
+
+
+@helper()
+def _clip_sum(a: float, b: float, total: float, upper_a: float, upper_b: float) -> tuple[float, float]:
+    """(a, b) moved along a + b = total into the box; the value at a bound is the bound itself."""
+    if total > upper_a:
+        if a > upper_a:
+            a, b = upper_a, total - upper_a
+    elif b < 0.0:
+        a, b = total, 0.0
+    if total > upper_b:
+        if b > upper_b:
+            a, b = total - upper_b, upper_b
+    elif a < 0.0:
+        a, b = 0.0, total
+    return a, b
+
+
+@helper()
+def _shrink(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]) -> None:
+    """Moves variables at a bound, that would gain nothing with any partner, behind the active ones."""
+    most, least = -math.inf, -math.inf
+    for k in range(counts[ACTIVE]):
+        slope = var.sign[k] * var.grad[k]
+        if var.room[k] & UP:
+            most = max(most, -slope)
+        if var.room[k] & LOW:
+            least = max(least, slope)
+    if not counts[UNSHRUNK] and most + least <= numbers[EPS] * 10.0:
+        counts[UNSHRUNK] = 1
+        _rebuild_gradient(ref, var, cache, counts, events)
+    n_swaps, k, active = 0, 0, counts[ACTIVE]
+    while k < active:
+        if _idle(var, k, most, least):
+            active -= 1
+            while active > k and _idle(var, active, most, least):
+                active -= 1
+            if active > k:
+                _exchange(var, k, active)
+                cache.swaps[2 * n_swaps], cache.swaps[2 * n_swaps + 1] = k, active
+                n_swaps += 1
+        k += 1
+    counts[ACTIVE] = active
+    _exchange_columns(cache, n_swaps)
+
+
+@helper()
+def _idle(var: Variables, k: int, most: float, least: float) -> bool:
+    slope = var.sign[k] * var.grad[k]
+    return (var.room[k] == LOW and -slope > most) or (var.room[k] == UP and slope > least)
+
+
+@helper()
+def _exchange(var: Variables, a: int, b: int) -> None:
+    var.sign[a], var.sign[b] = var.sign[b], var.sign[a]
+    var.linear[a], var.linear[b] = var.linear[b], var.linear[a]
+    var.upper[a], var.upper[b] = var.upper[b], var.upper[a]
+    var.diag[a], var.diag[b] = var.diag[b], var.diag[a]
+    var.alpha[a], var.alpha[b] = var.alpha[b], var.alpha[a]
+    var.grad[a], var.grad[b] = var.grad[b], var.grad[a]
+    var.bound_grad[a], var.bound_grad[b] = var.bound_grad[b], var.bound_grad[a]
+    var.room[a], var.room[b] = var.room[b], var.room[a]
+    var.number[a], var.number[b] = var.number[b], var.number[a]
+    var.row[a], var.row[b] = var.row[b], var.row[a]
+
+
+@helper()
+def _rebuild_gradient(ref: Reference, var: Variables, cache: Cache, counts: Ints, events: NDArray[np.uint8]) -> None:
+    """Gradients of the shrunk variables, from bound_grad and the free ones, by rows of whichever kind is cheaper; all active."""
+    m, active = len(var.alpha), counts[ACTIVE]
+    if active < m:
+        for t in range(active, m):
+            var.grad[t] = var.bound_grad[t] + var.linear[t]
+        n_free = 0
+        for k in range(active):
+            n_free += var.room[k] == FREE
+        if 2 * n_free < active:
+            _log(counts, events, _WARNING)
+        if n_free * m > 2 * active * (m - active):
+            for t in range(active, m):
+                at = _fetch(ref, var, cache, counts, t, active)
+                for k in range(active):
+                    if var.room[k] == FREE:
+                        var.grad[t] += var.alpha[k] * cache.block[at + k]
+        else:
+            for k in range(active):
+                if var.room[k] == FREE:
+                    at = _fetch(ref, var, cache, counts, k, m)
+                    for t in range(active, m):
+                        var.grad[t] += var.alpha[k] * cache.block[at + t]
+    counts[ACTIVE] = m
+    _log(counts, events, _STAR)
+
+
+@helper()
+def _fetch(ref: Reference, var: Variables, cache: Cache, counts: Ints, k: int, length: int) -> int:
+    """Where in ``cache.block`` the row of position k begins, its first ``length`` columns filled; it is the newest row then."""
+    m, end = len(var.alpha), len(cache.owner)
+    number = var.number[k]
+    slot = cache.slot[number]
+    if slot < 0:
+        slot = cache.newer[end]
+        if cache.owner[slot] >= 0:
+            cache.slot[cache.owner[slot]] = -1
+        cache.owner[slot], cache.slot[number], cache.filled[slot] = number, slot, 0
+    older, newer = cache.older[slot], cache.newer[slot]
+    cache.newer[older], cache.older[newer] = newer, older
+    newest = cache.older[end]
+    cache.newer[newest], cache.older[slot], cache.newer[slot], cache.older[end] = slot, newest, end, slot
+    at, begin = slot * m, cache.filled[slot]
+    if begin < length:
+        fill_row(ref, var.row[k], var.row, begin, length, cache.values)
+        for t in range(begin, length):
+            cache.block[at + t] = var.sign[k] * var.sign[t] * cache.values[t]
+        counts[EVALUATIONS] += length - begin
+        cache.filled[slot] = length
+    return at
+
+
+@helper()
+def _exchange_columns(cache: Cache, n_swaps: int) -> None:
+    """Follows a shrinking in every row kept. A row that knows only the first column of a swap ends before it from then on."""
+    m = len(cache.values)
+    for slot in range(len(cache.owner)):
+        at, filled = slot * m, cache.filled[slot]
+        for s in range(n_swaps):
+            a, b = cache.swaps[2 * s], cache.swaps[2 * s + 1]
+            if b < filled:
+                cache.block[at + a], cache.block[at + b] = cache.block[at + b], cache.block[at + a]
+            elif a < filled:
+                filled = a
+        cache.filled[slot] = filled
