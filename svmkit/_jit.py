@@ -23,6 +23,7 @@ import os
 import platform
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
@@ -102,7 +103,9 @@ class Compiled:
         """Finds the function in the store or compiles it; returns what is to be called."""
         with _lock:
             if self._call is None:
+                began = time.perf_counter()
                 self._call = _numba_call(self) if _plain_numba() else _native_call(self)
+                _state["seconds"] = seconds_compiling() + time.perf_counter() - began
         return self._call
 
     def dispatcher(self, **options: Any) -> Any:
@@ -318,6 +321,19 @@ def _host_features() -> str:
     except RuntimeError:
         return ""
     return features
+
+
+def cpu_has(feature: str) -> bool:
+    """Whether this machine's CPU has ``feature``, by LLVM's name for it (``avx512f``, ``neon``)."""
+    if "features" not in _state:
+        _state["features"] = set(_host_features().split(","))
+    return f"+{feature}" in _state["features"]
+
+
+def seconds_compiling() -> float:
+    """Wall time this process has spent finding and compiling code so far; solvers' clocks leave it out."""
+    seconds: float = _state.get("seconds", 0.0)
+    return seconds
 
 
 def store() -> Path | None:

@@ -1,8 +1,9 @@
 """Compiled loops over rows: blocks of kernel values, and K·v with the block never stored.
 
 Each body is compiled for float32 and float64. ``indptr, indices, data, half`` are packed rows (kernels.py: scaled values and
-half squared norms); names with ``b_`` the rows whose numbers ``columns`` lists, taken a block of at most 16·``max_groups`` at a
-time: scattered into the table ``W`` (features, 16·max_groups), or, when rows are sparse and features many, sorted by feature.
+half squared norms); names with ``b_`` the rows whose numbers ``columns`` lists, taken a block of at most ``W.shape[1]`` at a
+time: scattered into the table ``W`` (features, columns), or, when rows are sparse and features many, sorted by feature. A
+register holds ``lanes`` columns.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from svmkit.engine.vector import (
 
 
 @helper(ORDERED)
-def _groups_for(n_columns: Any, max_groups: Any) -> Any:
-    """The narrowest block (1, 2, 4, 8 groups of 16) that holds ``n_columns``, at most ``max_groups``."""
-    groups = 1
-    while groups < max_groups and 16 * groups < n_columns:
-        groups *= 2
-    return groups
+def _registers_for(n_columns: Any, lanes: Any, widest: Any) -> Any:
+    """Registers (1, 2, 4, 8) of the narrowest block that holds ``n_columns``, at most ``widest`` columns."""
+    registers = 1
+    while lanes * registers < min(n_columns, widest):
+        registers *= 2
+    return registers
 
 
 @helper(ORDERED)
@@ -88,7 +89,7 @@ _block_8 = _block_loop(row_values_8)
 
 
 def _apply(
-    kind: Any, coef0: Any, degree: Any, max_groups: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
     indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
     weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
@@ -97,14 +98,14 @@ def _apply(
     n_columns = len(columns)
     c = 0
     while c < n_columns:
-        groups = _groups_for(n_columns - c, max_groups)
-        end = min(c + 16 * groups, n_columns)
+        registers = _registers_for(n_columns - c, lanes, W.shape[1])
+        end = min(c + lanes * registers, n_columns)
         _scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
-        if groups == 8:
+        if registers == 8:
             _product_8(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        elif groups == 4:
+        elif registers == 4:
             _product_4(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        elif groups == 2:
+        elif registers == 2:
             _product_2(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
         else:
             _product_1(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
@@ -112,7 +113,7 @@ def _apply(
 
 
 def _block(
-    kind: Any, coef0: Any, degree: Any, max_groups: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
     out: Any, W: Any, h: Any, values: Any,
@@ -120,14 +121,14 @@ def _block(
     """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
     c = c_begin
     while c < c_end:
-        groups = _groups_for(c_end - c, max_groups)
-        end = min(c + 16 * groups, c_end)
+        registers = _registers_for(c_end - c, lanes, W.shape[1])
+        end = min(c + lanes * registers, c_end)
         _scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
-        if groups == 8:
+        if registers == 8:
             _block_8(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        elif groups == 4:
+        elif registers == 4:
             _block_4(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        elif groups == 2:
+        elif registers == 2:
             _block_2(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         else:
             _block_1(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
@@ -169,23 +170,23 @@ def _sort_by_feature(
 
 @helper(ORDERED)
 def _wide_values(
-    n_groups: Any, first: Any, who: Any, what: Any, indices: Any, data: Any, k0: Any, k1: Any,
+    n_registers: Any, lanes: Any, first: Any, who: Any, what: Any, indices: Any, data: Any, k0: Any, k1: Any,
     hx: Any, h: Any, kind: Any, coef0: Any, degree: Any, values: Any,
 ) -> None:  # fmt: skip
     """Kernel values of one row against all columns sorted by feature: work only where both rows have the feature."""
-    for c in range(16 * n_groups):
+    for c in range(lanes * n_registers):
         values[c] = 0
     for k in range(k0, k1):
         f = indices[k]
         x = data[k]
         for place in range(first[f], first[f + 1]):
             values[who[place]] += x * what[place]
-    for g in range(n_groups):
-        kernel_values(values, 16 * g, hx, h, kind, coef0, degree)
+    for g in range(n_registers):
+        kernel_values(values, lanes * g, hx, h, kind, coef0, degree)
 
 
 def _apply_wide(
-    kind: Any, coef0: Any, degree: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
     indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
     weights: Any, stride: Any, out: Any, first: Any, who: Any, what: Any, h: Any, values: Any,
@@ -194,22 +195,36 @@ def _apply_wide(
     n_columns = len(columns)
     for c0 in range(0, n_columns, len(values)):
         c1 = min(c0 + len(values), n_columns)
-        n_groups = (c1 - c0 + 15) // 16
+        n_registers = (c1 - c0 + lanes - 1) // lanes
         h[:] = 0
         _sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
         for r in range(r0, r1):
             _wide_values(
-                n_groups, first, who, what, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values
+                n_registers,
+                lanes,
+                first,
+                who,
+                what,
+                indices,
+                data,
+                indptr[r],
+                indptr[r + 1],
+                half[r],
+                h,
+                kind,
+                coef0,
+                degree,
+                values,
             )
             for j in range(out.shape[1]):
                 total = 0.0
-                for g in range(n_groups):
-                    total += weighted_sum_1(values[16 * g :], weights, j * stride + c0 + 16 * g)
+                for g in range(n_registers):
+                    total += weighted_sum_1(values[lanes * g :], weights, j * stride + c0 + lanes * g)
                 out[r, j] += total
 
 
 def _block_wide(
-    kind: Any, coef0: Any, degree: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
     out: Any, first: Any, who: Any, what: Any, h: Any, values: Any,
@@ -217,13 +232,27 @@ def _block_wide(
     """As ``_block``, for many features."""
     for c0 in range(c_begin, c_end, len(values)):
         c1 = min(c0 + len(values), c_end)
-        n_groups = (c1 - c0 + 15) // 16
+        n_registers = (c1 - c0 + lanes - 1) // lanes
         h[:] = 0
         _sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
         for i in range(r0, r1):
             r = rows[i]
             _wide_values(
-                n_groups, first, who, what, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values
+                n_registers,
+                lanes,
+                first,
+                who,
+                what,
+                indices,
+                data,
+                indptr[r],
+                indptr[r + 1],
+                half[r],
+                h,
+                kind,
+                coef0,
+                degree,
+                values,
             )
             for c in range(c1 - c0):
                 out[i, c0 + c] = values[c]
@@ -234,14 +263,14 @@ def _for(real: str, body: Any, signature: str) -> Any:
     return compiled(signature.replace("R", real), ORDERED, name=f"{body.__name__}_{real}")(body)
 
 
-_HEAD = "void(i8, R, i8, "
+_HEAD = "void(i8, R, i8, i8, "
 _PACKED = "i8[:], i4[:], R[:], R[:], "
 _SORTED = "i8[:], i4[:], R[:], R[:], R[:])"
 _TABLE = "R[:, :], R[:], R[:])"
 _APPLY = _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], "
 _BLOCK = _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], "
 
-apply_table = {real: _for(real, _apply, _HEAD + "i8, " + _APPLY + _TABLE) for real in ("f4", "f8")}
+apply_table = {real: _for(real, _apply, _HEAD + _APPLY + _TABLE) for real in ("f4", "f8")}
 apply_wide = {real: _for(real, _apply_wide, _HEAD + _APPLY + _SORTED) for real in ("f4", "f8")}
-block_table = {real: _for(real, _block, _HEAD + "i8, " + _BLOCK + _TABLE) for real in ("f4", "f8")}
+block_table = {real: _for(real, _block, _HEAD + _BLOCK + _TABLE) for real in ("f4", "f8")}
 block_wide = {real: _for(real, _block_wide, _HEAD + _BLOCK + _SORTED) for real in ("f4", "f8")}

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
+from svmkit._jit import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import fused
+from svmkit.engine.vector import REGISTER_BYTES
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
@@ -176,7 +178,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         if width > TABLE_FEATURES:
             fused.apply_wide[left.real](*shape, *common, *_sorted_space(basis, columns, left.real, width))
         else:
-            fused.apply_table[left.real](*shape, _max_groups(left.real), *common, *_table_space(left.real, width))
+            fused.apply_table[left.real](*shape, *common, *_table_space(left.real, width))
 
     _for_row_pieces(left.n, len(columns), piece)
 
@@ -188,7 +190,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         return
     width = max(left.n_features, basis.n_features) + 1
     shape = _shape(kernel, left.real)
-    step = 16 * _max_groups(left.real)
+    step = _block_columns(left.real)
 
     def piece(number: int) -> None:
         c0, c1 = number * step, min((number + 1) * step, len(columns))
@@ -196,7 +198,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         if width > TABLE_FEATURES:
             fused.block_wide[left.real](*shape, *common, *_sorted_space(basis, columns, left.real, width))
         else:
-            fused.block_table[left.real](*shape, _max_groups(left.real), *common, *_table_space(left.real, width))
+            fused.block_table[left.real](*shape, *common, *_table_space(left.real, width))
 
     parallel.run_pieces(piece, -(-len(columns) // step))
 
@@ -211,18 +213,23 @@ def _arrays(packed: Packed) -> tuple[Ints, NDArray[np.int32], NDArray[Any], NDAr
     return packed.indptr, packed.indices, packed.data, packed.half
 
 
-def _shape(kernel: Kernel, real: Real) -> tuple[int, float, int]:
-    return kernel.kind, kernel.coef0, kernel.degree
+def _shape(kernel: Kernel, real: Real) -> tuple[int, float, int, int]:
+    return kernel.kind, kernel.coef0, kernel.degree, _lanes(real)
 
 
-def _max_groups(real: Real) -> int:
-    """Groups of 16 columns whose sums fit the registers: 8 registers of sums with AVX-512, as many smaller ones elsewhere."""
-    return 8 if real == "f4" else 4
+def _lanes(real: Real) -> int:
+    """Columns to a register."""
+    return REGISTER_BYTES // np.dtype(real).itemsize
+
+
+def _block_columns(real: Real) -> int:
+    """Columns whose sums stay in the CPU's registers: 8 of 64 bytes with AVX-512, 4 in the smaller files of other CPUs."""
+    return (8 if cpu_has("avx512f") else 4) * _lanes(real)
 
 
 def _table_space(real: Real, width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """This thread's table, norms and values for a block."""
-    columns = 16 * _max_groups(real)
+    columns = _block_columns(real)
     spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("table", {})
     key = (real, width)
     if key not in spaces:
@@ -242,7 +249,8 @@ def _aligned(shape: tuple[int, ...], real: Real) -> NDArray[Any]:
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
     """Room for at most WIDE_COLUMNS of the columns sorted by feature, their norms and one row's values."""
-    at_most = min(WIDE_COLUMNS, -(-len(columns) // 16) * 16)
+    lanes = _lanes(real)
+    at_most = min(WIDE_COLUMNS, -(-len(columns) // lanes) * lanes)
     lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
     room = int(lengths[-at_most:].sum())
     return (

@@ -3,7 +3,7 @@
 A block of up to 128 columns (64 in float64) stands in a table ``W`` with one line a feature, so a row of sparse data is worked
 through nonzero by nonzero: broadcast the value, one fused multiply-add a register against the feature's line. The sums stay in
 registers through the kernel function. numba will not keep an array of sums in registers, so these loops are written as LLVM IR
-on vectors of 16 floats or 8 doubles, which LLVM maps to AVX-512, to pairs of AVX2 or to NEON registers as the CPU has them.
+on registers of 16 floats or 8 doubles, which LLVM maps to AVX-512, or to several AVX2 or NEON registers, as the CPU has them.
 
 A pair's value depends only on the two rows: products are added in ascending feature order whichever row is the column, absent
 features add an exact zero, and the same instructions run for every block width. So K(x, z) = K(z, x) to the bit, on every path.
@@ -23,14 +23,14 @@ from typing import Any
 
 from svmkit._jit import intrinsic
 
-#: Columns to a group; a block holds 1, 2, 4 or 8 groups (at most 4 in float64).
-GROUP = 16
+#: Bytes to a register; a block is 1, 2, 4 or 8 registers wide.
+REGISTER_BYTES = 64
 _KEEP_ORDER = ("contract", "nnan", "ninf", "nsz", "arcp")
 _REORDER = (*_KEEP_ORDER, "reassoc")
 
 
-def _row_values(groups: int) -> Any:
-    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out[:16·groups] = K(row, columns).
+def _row_values(registers: int) -> Any:
+    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out = K(row, columns) for a block so many registers wide.
 
     The row's nonzeros are ``indices[k0:k1], data[k0:k1]``; ``W`` (features, columns), ``h`` (columns,), ``out`` (columns,) and
     ``data`` share one float type; ``kind`` as in problem.py.
@@ -58,7 +58,7 @@ def _row_values(groups: int) -> Any:
         signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, real.bitwidth, groups)
+            vec = _Vectors(builder, real.bitwidth, registers)
             pointer = [
                 context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
                 for t, a in zip(sig.args, args, strict=True)
@@ -76,7 +76,7 @@ def _row_values(groups: int) -> Any:
 
 
 def _kernel_values() -> Any:
-    """``f(products, place, h_x, h, kind, coef0, degree)``: a group of inner products at ``place`` turned into kernel values."""
+    """``f(products, place, h_x, h, kind, coef0, degree)``: a register of inner products at ``place`` made kernel values."""
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
@@ -99,8 +99,8 @@ def _kernel_values() -> Any:
     return kernel_values
 
 
-def _weighted_sum(groups: int) -> Any:
-    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over 16·groups columns, all in float64."""
+def _weighted_sum(registers: int) -> Any:
+    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over so many registers, all in float64."""
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
@@ -109,7 +109,7 @@ def _weighted_sum(groups: int) -> Any:
         signature = types.float64(values, weights, types.int64)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, values.dtype.bitwidth, groups)
+            vec = _Vectors(builder, values.dtype.bitwidth, registers)
             data = context.make_array(sig.args[0])(context, builder, args[0]).data
             factors = context.make_array(sig.args[1])(context, builder, args[1]).data
             return vec.dot64(data, builder.gep(factors, [args[2]]))
@@ -141,14 +141,14 @@ def _exp2_coefficients(bits: int) -> list[float]:
 
 
 class _Vectors:
-    """Writes LLVM IR for ``groups`` groups of 16 columns, as registers of 16 floats or 8 doubles."""
+    """Writes LLVM IR for ``count`` registers of 16 floats or 8 doubles."""
 
-    def __init__(self, builder: Any, bits: int, groups: int) -> None:
+    def __init__(self, builder: Any, bits: int, count: int) -> None:
         from llvmlite import ir
 
         self.ir, self.b, self.bits = ir, builder, bits
-        self.lanes = 512 // bits
-        self.count = groups * GROUP // self.lanes
+        self.lanes = 8 * REGISTER_BYTES // bits
+        self.count = count
         self.real = ir.FloatType() if bits == 32 else ir.DoubleType()
         self.type = ir.VectorType(self.real, self.lanes)
         self.int_type = ir.VectorType(ir.IntType(bits), self.lanes)
@@ -177,7 +177,7 @@ class _Vectors:
         return self.b.fadd(self.b.fmul(x, y, flags=_KEEP_ORDER), z, flags=_KEEP_ORDER)
 
     def inner_products(self, W: Any, line_length: Any, indices: Any, data: Any, k0: Any, k1: Any) -> list[Any]:
-        """Σ_k data[k] · W[indices[k], :], one register for every 16 (8) columns."""
+        """Σ_k data[k] · W[indices[k], :], a register for every 16 (8) columns."""
         b, ir = self.b, self.ir
         before = b.block
         loop, after = b.append_basic_block("nonzeros"), b.append_basic_block("summed")

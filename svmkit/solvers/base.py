@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
+from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
 from svmkit.errors import UsageError
 from svmkit.problem import Problem, Solution
@@ -153,13 +154,13 @@ def _status(progress: Progress, now: float, limits: Limits, interrupted: Callabl
 
 
 class _Clock:
-    """Seconds since it was made, less what went on inside ``stopped()``."""
+    """Seconds since it was made, less compiling and what went on inside ``stopped()``."""
 
     def __init__(self) -> None:
-        self._start = time.perf_counter()
+        self._start = time.perf_counter() - seconds_compiling()
 
     def seconds(self) -> float:
-        return time.perf_counter() - self._start
+        return time.perf_counter() - seconds_compiling() - self._start
 
     def stopped(self) -> _Stopped:
         return _Stopped(self)
@@ -170,10 +171,10 @@ class _Stopped:
         self._clock = clock
 
     def __enter__(self) -> None:
-        self._since = time.perf_counter()
+        self._since = self._clock.seconds()
 
     def __exit__(self, *_: object) -> None:
-        self._clock._start += time.perf_counter() - self._since
+        self._clock._start += self._clock.seconds() - self._since
 
 
 class _Recorder:
