@@ -92,7 +92,7 @@ def couple(pairwise: Floats) -> tuple[Floats, Ints]:
     Q[:, range(k), range(k)] = (pairwise**2).sum(axis=1)
     p = np.full((n, k), 1.0 / k)
     busy = np.arange(n)
-    for _ in range(max(100, k)):
+    for _ in range(_rounds(k)):
         Qp = np.einsum("rij,rj->ri", Q[busy], p[busy])
         pQp = (p[busy] * Qp).sum(axis=1)
         unsettled = np.abs(Qp - pQp[:, None]).max(axis=1, initial=0.0) >= 0.005 / k
@@ -101,6 +101,11 @@ def couple(pairwise: Floats) -> tuple[Floats, Ints]:
             break
         p[busy] = _round(Q[busy], p[busy], Qp[unsettled], pQp[unsettled])
     return p, busy
+
+
+def _rounds(k: int) -> int:
+    """How many rounds a row may take; LIBSVM's."""
+    return max(100, k)
 
 
 def _round(Q: Floats, p: Floats, Qp: Floats, pQp: Floats) -> Floats:

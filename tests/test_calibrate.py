@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from svmkit import calibrate
 from svmkit.calibrate import (
     couple,
     laplace_width,
@@ -103,6 +104,15 @@ def test_coupling_of_consistent_pairs_gives_them_back() -> None:
     p = np.array([[0.2, 0.3, 0.5], [0.9, 0.05, 0.05]])
     r = p[:, :, None] / (p[:, :, None] + p[:, None, :]) * (1 - np.eye(3))
     assert_allclose(couple(r)[0], p, atol=0.01)
+
+
+def test_rows_that_do_not_settle_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair probabilities are known that take more rounds than allowed; so no round is allowed here."""
+    monkeypatch.setattr(calibrate, "_rounds", lambda k: 0)
+    said: list[str] = []
+    model = read_model(str(GOLDEN / "three.s0t2.b1.model"))
+    probabilities(model, np.zeros((2, 3)), said.append)
+    assert said == [calibrate.COUPLING_LIMIT] * 2
 
 
 def test_rows_do_not_disturb_each_other() -> None:
