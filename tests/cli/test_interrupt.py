@@ -19,10 +19,11 @@ from svmkit.io.model_libsvm import read_model
 
 
 @contextmanager
-def training(*args: object) -> Iterator[subprocess.Popen[str]]:
+def training(*args: object, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
     """A training that would take very long."""
     with subprocess.Popen(
         [sys.executable, "-m", "svmkit", "train", "-c", "1e8", "-e", "1e-12", "--solver", "pair", *map(str, args)],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -92,6 +93,22 @@ def test_cross_validation_reports_no_accuracy_when_stopped(tmp_path: Path) -> No
         out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
     assert "stopped" in err
+
+
+@pytest.mark.parametrize(
+    ("signum", "code", "text"), [(signal.SIGINT, 130, "\nsvmkit: stopped; nothing was written\n"), (signal.SIGTERM, 143, "")]
+)
+def test_before_training_there_is_nothing_to_save(signum: int, code: int, text: str, tmp_path: Path) -> None:
+    with training("-", tmp_path / "m", stdin=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        running.stdin.write("1 1:1\n")
+        running.stdin.flush()
+        while "numpy" not in Path(f"/proc/{running.pid}/maps").read_text():  # until the command is at work
+            time.sleep(0.01)
+        running.send_signal(signum)
+        assert running.communicate(timeout=60) == ("", text)
+        assert running.returncode == code
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_handlers_are_put_back(capfd: pytest.CaptureFixture[str]) -> None:
