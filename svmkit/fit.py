@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.config import TrainConfig
+from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
@@ -105,12 +105,7 @@ def fit(
     that cannot be trained on and UsageError for a config that cannot.
     """
     config.check()
-    if config.svm_type != "c_svc":
-        number = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr").index(config.svm_type)
-        raise UsageError(
-            f"-s {number} ({config.svm_type}): training this type is not available in this version; "
-            "models of it can be read and used"
-        )
+    _check_type(config)
     used = usable_examples(dataset)
     labels, members = group_classes(dataset.y, used)
     if len(labels) == 1:
@@ -144,6 +139,14 @@ def fit(
     model, sv_index = _assemble(dataset.rows, config.svm_type, kernel, labels, members, pairs, results)
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
     return FitResult(model, tuple(results), status, sv_index, seconds)
+
+
+def _check_type(config: TrainConfig) -> None:
+    if config.svm_type != "c_svc":
+        raise UsageError(
+            f"-s {SVM_TYPES.index(config.svm_type)} ({config.svm_type}): training this type is not available in this version; "
+            "models of it can be read and used"
+        )
 
 
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
