@@ -16,7 +16,7 @@ def accuracy(truth: Floats, predicted: Floats) -> float:
 
 def error(truth: Floats, predicted: Floats) -> float:
     """Share of examples (n,) predicted wrong."""
-    return 1.0 - accuracy(truth, predicted)
+    return float(np.mean(truth != predicted)) if len(truth) else nan
 
 
 def class_order(truth: Floats, labels: Ints | None) -> Floats:

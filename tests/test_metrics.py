@@ -24,7 +24,7 @@ ORDER = np.array([3.0, -1.0, 2.0])
 def test_classification_figures_equal_scikit_learns(pairs: list[tuple[float, float]]) -> None:
     truth, predicted = (np.array(side) for side in zip(*pairs, strict=True))
     assert metrics.accuracy(truth, predicted) == reference.accuracy_score(truth, predicted)
-    assert metrics.error(truth, predicted) == 1 - reference.accuracy_score(truth, predicted)
+    assert metrics.error(truth, predicted) == reference.zero_one_loss(truth, predicted, normalize=False) / len(pairs)
     table = metrics.confusion(truth, predicted, ORDER)
     assert_array_equal(table, reference.confusion_matrix(truth, predicted, labels=ORDER))
     scores = reference.precision_recall_fscore_support(truth, predicted, labels=ORDER, zero_division=np.nan)
@@ -83,6 +83,7 @@ def test_regression_figures() -> None:
 def test_nothing_is_nan() -> None:
     nothing = np.empty(0)
     assert math.isnan(metrics.accuracy(nothing, nothing))
+    assert math.isnan(metrics.error(nothing, nothing))
     assert math.isnan(metrics.mean_squared_error(nothing, nothing))
     assert math.isnan(metrics.squared_correlation(nothing, nothing))
     assert math.isnan(metrics.balanced_accuracy(np.zeros((2, 2), dtype=np.int64)))
