@@ -71,6 +71,21 @@ class Packed:
         )
 
 
+def renumbered(*parts: Rows) -> tuple[Rows, ...]:
+    """The same rows, their columns renumbered 1, 2, … where the largest index far exceeds the nonzeros (hashed features).
+
+    Work space has a place for every feature number; nothing else depends on the numbers but their order.
+    """
+    n_features = max(rows.n_features for rows in parts)
+    if n_features <= TABLE_FEATURES + 4 * sum(len(rows.indices) for rows in parts):
+        return parts
+    used = np.unique(np.concatenate([rows.indices for rows in parts]))
+    return tuple(
+        rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))
+        for rows in parts
+    )
+
+
 def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
     """``rows`` scaled for ``kernel`` in the given precision."""
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
@@ -114,7 +129,8 @@ class Engine:
     def __init__(self, rows: Rows, kernel: Kernel, real: Real | None = None) -> None:
         self.rows = rows
         self.kernel = kernel
-        self.packed = pack(rows, kernel, real or training_precision(rows, kernel))
+        (narrow,) = renumbered(rows)
+        self.packed = pack(narrow, kernel, real or training_precision(rows, kernel))
         self.evaluations = 0
 
     def diagonal(self) -> Floats:
@@ -152,8 +168,8 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
 def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Floats:
     """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored."""
     out = np.zeros((left.n, weights.shape[1]))
-    packed = pack(left, kernel, "f8")
-    others = packed if basis is left else pack(basis, kernel, "f8")
+    parts = renumbered(left) if basis is left else renumbered(left, basis)
+    packed, others = pack(parts[0], kernel, "f8"), pack(parts[-1], kernel, "f8")
     _accumulate(kernel, packed, others, np.arange(basis.n), weights, out)
     return out
 

@@ -174,6 +174,22 @@ def test_float64_where_float32_is_too_coarse() -> None:
     assert training_precision(rows, Kernel(SIGMOID, 1e-3)) == "f8"
 
 
+def test_hashed_features_need_no_room_for_their_numbers() -> None:
+    """Indices up to 2^31 − 1: same values, work space for the features there are."""
+    X = sparse_matrix(60, 8, 0.6, seed=12)
+    rows = Rows.from_dense(X)
+    places = np.array([0, 3, 70, 5000, 10**6, 10**7, 10**9, 2**31 - 2, 2**31 - 1], dtype=np.int32)
+    hashed = rows._replace(indices=places[rows.indices], n_features=2**31 - 1)
+    kernel, everything = Kernel(RBF, 0.3), np.arange(60)
+    assert np.array_equal(
+        Engine(hashed, kernel).block(everything, everything), Engine(rows, kernel).block(everything, everything)
+    )
+    weights = np.ones((60, 1))
+    assert np.array_equal(cross_apply(hashed, hashed, kernel, weights), cross_apply(rows, rows, kernel, weights))
+    other = Rows.from_dense(X[:10, :3])
+    assert cross_apply(other, hashed, kernel, weights).shape == (10, 1)
+
+
 def test_far_points_have_kernel_value_zero_to_rounding() -> None:
     X = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 1e4]])
     K = Engine(Rows.from_dense(X), Kernel(RBF, 10.0), "f8").block(np.arange(3), np.arange(3))
