@@ -11,11 +11,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
+
+if TYPE_CHECKING:
+    from svmkit.solvers.base import SolverResult
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
@@ -104,26 +108,28 @@ class Machines:
         self.reporter = reporter
         self.total = total
         self.current = 0
+        self._trained_s = 0.0
 
     def progress(self, seconds: float, progress: Progress) -> None:
         """What ``fit`` calls as its ``on_progress``."""
-        self.reporter.show(lambda elapsed: self._describe(elapsed, progress))
+        self.reporter.show(lambda elapsed: self._describe(elapsed, self._trained_s + seconds, progress))
 
-    def done(self, *_: object) -> None:
+    def done(self, pair: object, result: SolverResult) -> None:
         """What ``fit`` calls as its ``on_machine``."""
         self.current += 1
+        self._trained_s += result.seconds
 
-    def _describe(self, seconds: float, progress: Progress) -> str:
-        """``progress`` in words; only what is known is said."""
+    def _describe(self, elapsed: float, trained_s: float, progress: Progress) -> str:
+        """``progress`` in words; only what is known is said. The time limit counts training alone."""
         config = self.reporter.config
         assert config is not None
         parts = [f"machine {self.current + 1} of {self.total}"] if self.total > 1 else []
-        parts += [f"{seconds:.1f} s", f"{progress.steps:,} iterations"]
+        parts += [f"{elapsed:.1f} s", f"{progress.steps:,} iterations"]
         if math.isfinite(progress.violation):
             parts.append(f"violation {progress.violation:.3g} (stops at {config.eps:g})")
         parts.append(f"{progress.n_support:,} support vectors")
         if config.max_iter is not None:
             parts.append(f"at most {max(0, config.max_iter - progress.steps):,} iterations left")
         if config.time_limit_s is not None:
-            parts.append(f"at most {max(0.0, config.time_limit_s - seconds):.0f} s left")
+            parts.append(f"at most {max(0.0, config.time_limit_s - trained_s):.0f} s left")
         return ", ".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import nan
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
     with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
         assert reporter.live
         machines = reporter.machines(3)
-        machines.done()
+        machines.done(None, SimpleNamespace(seconds=0.5))
         for _ in range(10):
             clock.now += 1
             machines.progress(0.0, Progress(1234, 5, nan, n_support=17))
@@ -64,9 +65,11 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
 def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
         clock.now += 10
-        reporter.machines(1).progress(0.0, Progress(1234, 5, nan, n_support=17))
+        machines = reporter.machines(1)
+        machines.done(None, SimpleNamespace(seconds=3.0))
+        machines.progress(6.0, Progress(1234, 5, nan, n_support=17))
     assert capsys.readouterr().err == (
-        "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 50 s left\n"
+        "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 51 s left\n"
     )
 
 
