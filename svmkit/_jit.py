@@ -58,10 +58,11 @@ _notice: list[Callable[[str], None]] = []
 class Helper:
     """A function that compiled code may call; numba sees it only when something that uses it is compiled."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: FastMath, intrinsic: bool) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: FastMath, intrinsic: bool, inline: bool = False) -> None:
         self.function = function
         self.fastmath = fastmath
         self.intrinsic = intrinsic
+        self.inline = inline
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self._resolved: Any = None
@@ -74,7 +75,8 @@ class Helper:
             if self.intrinsic:
                 self._resolved = self.function()
             else:
-                self._resolved = numba.njit(fastmath=self.fastmath, **_OPTIONS)(_with_helpers(self.function))
+                options = {"fastmath": self.fastmath, "forceinline": self.inline, **_OPTIONS}
+                self._resolved = numba.njit(**options)(_with_helpers(self.function))
         return self._resolved
 
 
@@ -125,9 +127,12 @@ def compiled(signature: str, fastmath: FastMath = False, name: str | None = None
     return lambda function: Compiled(function, signature, fastmath, name)
 
 
-def helper(fastmath: FastMath = False) -> Callable[[Callable[..., Any]], Any]:
-    """Marks a function that compiled code calls; typed by its callers, inlined by LLVM."""
-    return lambda function: Helper(function, fastmath, intrinsic=False)
+def helper(fastmath: FastMath = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Marks a function that compiled code calls; typed by its callers, inlined where LLVM sees fit or, with ``inline``, always.
+
+    A call that stays one passes seven words for each array, more than a short function takes.
+    """
+    return lambda function: Helper(function, fastmath, intrinsic=False, inline=inline)
 
 
 def intrinsic(factory: Callable[[], Any]) -> Any:

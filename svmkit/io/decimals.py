@@ -124,12 +124,23 @@ def word_at(text: Any, i: int) -> Any:
 
 
 @helper()
-def digit_run(word: Any) -> Any:
-    """How many of the word's bytes, from the first, are decimal digits (0 … 8)."""
+def non_digits(word: Any) -> Any:
+    """The top bit of each byte that is no decimal digit. Exact up to the first byte above 127, and no such byte is missed."""
     nibbles = word ^ np.uint64(0x3030303030303030)
     # A digit leaves 0 … 9 here; adding 0x76 carries any larger value into the byte's top bit.
-    other = ((nibbles + np.uint64(0x7676767676767676)) | nibbles) & np.uint64(0x8080808080808080)
-    return np.int64(_trailing_zeros(other) >> np.uint64(3))
+    return ((nibbles + np.uint64(0x7676767676767676)) | nibbles) & np.uint64(0x8080808080808080)
+
+
+@helper()
+def first_marked(marks: Any) -> Any:
+    """The first byte whose top bit is set in ``marks``; 8 for none."""
+    return np.int64(_trailing_zeros(marks) >> np.uint64(3))
+
+
+@helper()
+def digit_run(word: Any) -> Any:
+    """How many of the word's bytes, from the first, are decimal digits (0 … 8)."""
+    return first_marked(non_digits(word))
 
 
 @helper()
@@ -213,7 +224,7 @@ def _too_long(text: Any, i: int, digits: int) -> bool:
     return digits > 19
 
 
-@helper()
+@helper(inline=True)
 def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
     """(value, place after it, certain) of the decimal number at i; not certain: Python must decide, or it is no number."""
     size = len(text)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
-from svmkit.io.decimals import byte_of, digit_run, digits_value, read_number, tables, word_at
+from svmkit.io.decimals import byte_of, digits_value, first_marked, non_digits, read_number, tables, word_at
 from svmkit.parallel import run_pieces
 
 Text = NDArray[np.uint8]
@@ -36,7 +36,7 @@ _FINE, _END, _EMPTY, _FEW_NUMBERS, _NO_COLON, _BAD_INDEX, _NEGATIVE, _LARGE, _RE
 _NO_VALUE, _CONTROL, _NOT_A_PAIR, _SECOND_NOTE, _BAD_QID, _NEGATIVE_COST = range(10, 16)
 
 # Where a number belongs: the second column of the list of unsettled ones.
-_LEADING, _VALUE, _COST = range(3)
+_LEADING, _VALUE, _COST = np.arange(3)
 
 _REASONS = {
     _EMPTY: "the line is empty; delete it",
@@ -309,7 +309,7 @@ def _next_line(text: Any, i: int, stop: int) -> int:
     return min(i + 1, stop)
 
 
-@helper()
+@helper(inline=True)
 def _number(text: Any, i: int, stop: int, kind: int, slot: int, tens: Any, fives: Any, unsettled: Any, state: Any) -> Any:
     """(value, place after the word); a word that is no plain number goes onto the list, or sets state[_FULL]."""
     value, after, certain = read_number(text, i, tens, fives)
@@ -416,7 +416,7 @@ def _note(
     return _NOT_A_PAIR, i
 
 
-@helper()
+@helper(inline=True)
 def _leading_numbers(
     text: Any, i: int, stop: int, row: int, n_leading: int, tens: Any, fives: Any, leading: Any, unsettled: Any, state: Any
 ) -> Any:
@@ -448,7 +448,7 @@ def _other_word(
     return outcome, after, -1
 
 
-@helper()
+@helper(inline=True)
 def _line(
     text: Any, i: int, stop: int, row: int, pair: int, n_leading: int, notes: int, tens: Any, fives: Any,
     leading: Any, data: Any, indices: Any, cost: Any, qid: Any, unsettled: Any, state: Any,
@@ -463,7 +463,9 @@ def _line(
     while True:
         i = _skip_blanks(text, i, stop)
         word = word_at(text, i)
-        digits = digit_run(word)
+        marks = non_digits(word)
+        digits = first_marked(marks)
+        end = first_marked(marks & (marks - np.uint64(1)))
         if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58):
             after = i + digits + 1
             index: Any = np.int64(digits_value(word, digits))
@@ -471,6 +473,7 @@ def _line(
             outcome = _END
             break
         else:
+            end = 8
             outcome, after, index = _other_word(text, i, stop, row, notes, tens, fives, cost, qid, unsettled, state)
             if outcome != _FINE:
                 break
@@ -480,12 +483,10 @@ def _line(
         if index <= previous:
             outcome = _REPEATED if index == previous else _DESCENDING
             break
-        # Most values are whole numbers of a few digits and a blank: settled here, at once.
-        word = word_at(text, after)
-        digits = digit_run(word)
-        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(32):
-            data[pair] = np.float64(np.int64(digits_value(word, digits)))
-            i = after + digits
+        # Most often the eight bytes hold all of the pair, its value a whole number, and the blank behind it.
+        if end < 8 and end > digits + 1 and byte_of(word, end) == np.uint64(32):
+            data[pair] = np.float64(np.int64(digits_value(word >> np.uint64(8 * (digits + 1)), end - digits - 1)))
+            i += end
         else:
             start = _skip_blanks(text, after, stop)
             if _ends_line(text, start, stop):
