@@ -22,7 +22,7 @@ SHARED = {
     "engine": {"rng", "vector", "reference", "fused"},
     "maps": {"landmarks"},
     "solvers": {"base"},
-    "io": {"files", "sparse_text", "decimals"},
+    "io": {"files", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "interrupt", "progress", "report", "compat"},
 }
 

@@ -1,0 +1,298 @@
+"""Lines of ``numbers index:value index:value …`` in compiled code: ``count`` and ``fill``, which sparse_text.py drives.
+
+``fill`` parses one piece of text into shared arrays. The piece's ``state`` says where it stands and how it came out; numbers
+that it cannot settle go onto a list for Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from svmkit._jit import compiled, helper
+from svmkit.io.decimals import byte_of, digits_value, first_marked, non_digits, read_number, word_at
+
+# Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
+AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)
+
+# How a word or a line comes out: well, at the line's end, or wrong.
+FINE, END, EMPTY, FEW_NUMBERS, NO_COLON, BAD_INDEX, NEGATIVE, LARGE, REPEATED, DESCENDING = range(10)
+NO_VALUE, CONTROL, NOT_A_PAIR, SECOND_NOTE, BAD_QID, NEGATIVE_COST = range(10, 16)
+
+# Where a number belongs: the second column of the list of unsettled ones.
+LEADING, VALUE, COST = np.arange(3)
+
+
+@compiled("void(u1[:], i8, i8, i8[:])")
+def count(text: Any, start: int, stop: int, counts: Any) -> None:
+    """Adds the newlines and the colons of text[start:stop] to counts[0] and counts[1]."""
+    newlines = 0
+    colons = 0
+    for i in range(start, stop):
+        newlines += text[i] == 10
+        colons += text[i] == 58
+    counts[0] += newlines
+    counts[1] += colons
+
+
+@helper()
+def _is_blank(byte: Any) -> Any:
+    return byte == 32 or byte == 9
+
+
+@helper()
+def _skip_blanks(text: Any, i: int, stop: int) -> int:
+    while i < stop and (text[i] == 32 or text[i] == 9):
+        i += 1
+    return i
+
+
+@helper()
+def _ends_word(text: Any, i: int, stop: int) -> bool:
+    return i >= stop or text[i] == 32 or text[i] == 10 or text[i] == 9 or text[i] == 13
+
+
+@helper()
+def _ends_line(text: Any, i: int, stop: int) -> bool:
+    """Whether nothing but carriage returns stands between i and the end of the line."""
+    while i < stop and text[i] == 13:
+        i += 1
+    return i >= stop or text[i] == 10
+
+
+@helper()
+def _next_line(text: Any, i: int, stop: int) -> int:
+    while i < stop and text[i] != 10:
+        i += 1
+    return min(i + 1, stop)
+
+
+@helper(inline=True)
+def _number(text: Any, i: int, stop: int, kind: int, slot: int, tens: Any, fives: Any, unsettled: Any, state: Any) -> Any:
+    """(value, place after the word); a word that is no plain number goes onto the list, or sets state[FULL]."""
+    value, after, certain = read_number(text, i, tens, fives)
+    if certain and _ends_word(text, after, stop):
+        return value, after
+    after = i
+    while not _ends_word(text, after, stop):
+        after += 1
+    n = state[UNSETTLED]
+    if n == len(unsettled):
+        state[FULL] = 1
+        return 0.0, after
+    unsettled[n, 0] = i
+    unsettled[n, 1] = kind
+    unsettled[n, 2] = after
+    unsettled[n, 3] = slot
+    state[UNSETTLED] = n + 1
+    return 0.0, after
+
+
+@helper()
+def _read_index(text: Any, i: int, stop: int) -> Any:
+    """(outcome, place after the colon, index) of ``[sign]digits:`` at i."""
+    negative = text[i] == 45
+    j = i + 1 if negative or text[i] == 43 else i
+    first = j
+    index: Any = 0
+    while j < stop and text[j] >= 48 and text[j] <= 57:
+        index = min(index * 10 + np.int64(text[j]) - 48, 1 << 40)
+        j += 1
+    if j == first or j >= stop or text[j] != 58:
+        return BAD_INDEX, i, index
+    if negative and index > 0:
+        return NEGATIVE, i, index
+    return (FINE if index < 1 << 31 else LARGE), j + 1, index
+
+
+@helper()
+def _without_pairs(text: Any, i: int, stop: int) -> bool:
+    """Whether no colon follows in the line, but for colons right at i: the words that LIBSVM drops."""
+    while i < stop and text[i] == 58:
+        i += 1
+    while i < stop and text[i] != 10 and not (text[i] == 35 and _is_blank(text[i - 1])):
+        if text[i] == 58:
+            return False
+        i += 1
+    return True
+
+
+@helper()
+def _odd_word(text: Any, i: int, stop: int, notes: int, state: Any) -> int:
+    """What stands at i instead of a plain pair: END (line's end, comment or dropped words), else what is wrong with it."""
+    if _ends_line(text, i, stop):
+        return END
+    if text[i] == 13:
+        return CONTROL
+    if not notes:
+        return NOT_A_PAIR
+    if text[i] == 35:
+        return END
+    if _without_pairs(text, i, stop):
+        if state[TAILS] == 0:
+            state[FIRST_TAIL] = i
+        state[TAILS] += 1
+        return END
+    j = i
+    while not _ends_word(text, j, stop):
+        if text[j] == 58:
+            return BAD_INDEX
+        j += 1
+    return NO_COLON
+
+
+@helper()
+def _note(
+    text: Any, i: int, stop: int, row: int, tens: Any, fives: Any, cost: Any, qid: Any, unsettled: Any, state: Any
+) -> Any:
+    """(outcome, place after) of ``qid:N`` or ``cost:W`` at i; NOT_A_PAIR where neither stands there."""
+    word = word_at(text, i)
+    if (word & np.uint64(0xFFFFFFFF)) == np.uint64(0x3A646971):  # qid:
+        if state[QID_ROW] == row + 1:
+            return SECOND_NOTE, i
+        first = i + 4
+        j = first
+        number: Any = 0
+        while j < stop and text[j] >= 48 and text[j] <= 57 and j - first < 18:
+            number = number * 10 + np.int64(text[j]) - 48
+            j += 1
+        if j == first or not _ends_word(text, j, stop):
+            return BAD_QID, i
+        qid[row] = number
+        state[QID_ROW] = row + 1
+        return FINE, j
+    if (word & np.uint64(0xFFFFFFFFFF)) == np.uint64(0x3A74736F63):  # cost:
+        if state[COST_ROW] == row + 1:
+            return SECOND_NOTE, i
+        if i + 5 < stop and text[i + 5] == 45:
+            return NEGATIVE_COST, i
+        if _ends_word(text, i + 5, stop):
+            return NO_VALUE, i
+        cost[row], j = _number(text, i + 5, stop, COST, row, tens, fives, unsettled, state)
+        state[COST_ROW] = row + 1
+        return FINE, j
+    return NOT_A_PAIR, i
+
+
+@helper(inline=True)
+def _leading_numbers(
+    text: Any, i: int, stop: int, row: int, n_leading: int, tens: Any, fives: Any, leading: Any, unsettled: Any, state: Any
+) -> Any:
+    """(outcome, place after) of the numbers that begin a line."""
+    for t in range(n_leading):
+        i = _skip_blanks(text, i, stop)
+        if _ends_line(text, i, stop):
+            return (EMPTY if t == 0 else FEW_NUMBERS), i
+        slot = row * n_leading + t
+        leading[slot], i = _number(text, i, stop, LEADING, slot, tens, fives, unsettled, state)
+    return FINE, i
+
+
+@helper()
+def _other_word(
+    text: Any, i: int, stop: int, row: int, notes: int, tens: Any, fives: Any, cost: Any, qid: Any, unsettled: Any, state: Any
+) -> Any:
+    """(outcome, place after, index) of what stands at i instead of an index of plain digits; index −1 for a note."""
+    if i >= stop:
+        return END, i, -1
+    outcome, after, index = _read_index(text, i, stop)
+    if outcome != BAD_INDEX:
+        return outcome, after, index
+    outcome = NOT_A_PAIR
+    if notes:
+        outcome, after = _note(text, i, stop, row, tens, fives, cost, qid, unsettled, state)
+    if outcome == NOT_A_PAIR:
+        outcome = _odd_word(text, i, stop, notes, state)
+    return outcome, after, -1
+
+
+@helper(inline=True)
+def _line(
+    text: Any, i: int, stop: int, row: int, pair: int, n_leading: int, notes: int, tens: Any, fives: Any,
+    leading: Any, data: Any, indices: Any, cost: Any, qid: Any, unsettled: Any, state: Any,
+) -> Any:  # fmt: skip
+    """(outcome, place, pairs so far) of the line at i; the place is where it ends, or where it is wrong."""
+    cost[row] = 1.0
+    qid[row] = 0
+    outcome, i = _leading_numbers(text, i, stop, row, n_leading, tens, fives, leading, unsettled, state)
+    if outcome != FINE:
+        return outcome, i, pair
+    previous = -1
+    while True:
+        i = _skip_blanks(text, i, stop)
+        word = word_at(text, i)
+        marks = non_digits(word)
+        digits = first_marked(marks)
+        end = first_marked(marks & (marks - np.uint64(1)))
+        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58):
+            after = i + digits + 1
+            index: Any = np.int64(digits_value(word, digits))
+        elif byte_of(word, 0) == np.uint64(10):
+            outcome = END
+            break
+        else:
+            end = 8
+            outcome, after, index = _other_word(text, i, stop, row, notes, tens, fives, cost, qid, unsettled, state)
+            if outcome != FINE:
+                break
+            if index < 0:
+                i = after
+                continue
+        if index <= previous:
+            outcome = REPEATED if index == previous else DESCENDING
+            break
+        # Most often the eight bytes hold all of the pair, its value a whole number, and the blank behind it.
+        if end < 8 and end > digits + 1 and byte_of(word, end) == np.uint64(32):
+            data[pair] = np.float64(np.int64(digits_value(word >> np.uint64(8 * (digits + 1)), end - digits - 1)))
+            i += end
+        else:
+            start = _skip_blanks(text, after, stop)
+            if _ends_line(text, start, stop):
+                outcome = NO_VALUE
+                break
+            data[pair], i = _number(text, start, stop, VALUE, pair, tens, fives, unsettled, state)
+        indices[pair] = index
+        previous = index
+        pair += 1
+    state[MAX_INDEX] = max(state[MAX_INDEX], previous)
+    return outcome, i, pair
+
+
+@compiled(
+    "void(u1[:], i8, i8, i8, f8[:], u8[:], f8[:], f8[:], i4[:], i8[:], f8[:], i8[:], i8[:, :], i8[:])",
+)
+def fill(
+    text: Any, stop: int, n_leading: int, notes: int, tens: Any, fives: Any,
+    leading: Any, data: Any, indices: Any, indptr: Any, cost: Any, qid: Any, unsettled: Any, state: Any,
+) -> None:  # fmt: skip
+    """Parses lines from state[AT] until ``stop``, a fault, or a full list; state[AT] is then where the next line begins."""
+    i = state[AT]
+    row = state[ROW]
+    pair = state[PAIR]
+    state[FAULT] = FINE
+    state[FULL] = 0
+    while i < stop:
+        settled = state[UNSETTLED]
+        first = _skip_blanks(text, i, stop)
+        if not (notes and first < stop and text[first] == 35):
+            outcome, at, after = _line(
+                text, i, stop, row, pair, n_leading, notes, tens, fives, leading, data, indices, cost, qid, unsettled, state
+            )
+            if state[FULL]:
+                state[UNSETTLED] = settled
+                state[QID_ROW] = min(state[QID_ROW], row)
+                state[COST_ROW] = min(state[COST_ROW], row)
+                break
+            if outcome != END:
+                state[FAULT] = outcome
+                state[FAULT_AT] = at
+                break
+            first = at
+            pair = after
+            row += 1
+            indptr[row] = pair
+        i = _next_line(text, first, stop)
+    state[AT] = i
+    state[ROW] = row
+    state[PAIR] = pair
