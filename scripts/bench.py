@@ -8,7 +8,8 @@
 
 Times are of whole commands, from start to exit: medians over the runs (least–most); `fit` is the training alone where a tool
 says so. Tools take turns: A B A B. Objective and violation are computed anew in float64 from every model file, since the
-tools' own figures drift. Compiled code and the page cache are warm. Peak memory is the operating system's count.
+tools' own figures drift. Compiled code and the page cache are warm. Peak memory is the
+operating system's count, never below this script's own 20 MB.
 """
 
 from __future__ import annotations
