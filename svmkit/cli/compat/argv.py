@@ -45,7 +45,8 @@ class Arguments:
 
 def atof(text: str) -> float:
     """The number that ``text`` begins with, as C's atof finds it, else 0."""
-    return leading_number(text) or 0.0
+    value = leading_number(text)
+    return 0.0 if value is None else value
 
 
 def leading_number(text: str) -> float | None:

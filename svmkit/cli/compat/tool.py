@@ -12,6 +12,7 @@ from svmkit.cli.compat.argv import Usage
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
 
 _COLD_S = 2.0
+_listening: list[ColdStart] = []
 
 
 def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str] | None) -> int:
@@ -40,6 +41,9 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return _fail(f"{name}: unexpected error, a fault of svmkit's: {what}\nPlease report it with SVMKIT_DEBUG=1's output.")
+    finally:
+        for listener in _listening:
+            listener.silent = True
 
 
 def say(text: str) -> None:
@@ -79,19 +83,29 @@ def check_output(path: str, complaint: str) -> None:
         raise OutputError(f"{complaint}\n{error}") from None
 
 
+class ColdStart:
+    """Hears what is compiled; if that goes on for long, says so once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.began = 0.0
+        self.silent = False
+
+    def hear(self, function: str) -> None:
+        """``function`` is about to be compiled."""
+        now = time.monotonic()
+        self.began = self.began or now
+        if not self.silent and now - self.began > _COLD_S:
+            self.silent = True
+            warn(f"{self.name}: compiling the inner loops for this machine (first run only)")
+
+
 def announce_compiling(name: str) -> None:
-    """Lets a first run that has to compile for long say so, once."""
+    """Lets a first run of the tool ``name`` that has to compile for long say so; ends with ``run_tool``."""
     from svmkit import _jit
 
-    state = {"since": 0.0, "said": False}
-
-    def hear(function: str) -> None:
-        state["since"] = state["since"] or time.monotonic()
-        if not state["said"] and time.monotonic() - state["since"] > _COLD_S:
-            state["said"] = True
-            warn(f"{name}: compiling the inner loops for this machine (first run only)")
-
-    _jit.on_compile(hear)
+    _listening.append(ColdStart(name))
+    _jit.on_compile(_listening[-1].hear)
 
 
 def _show_usage(complaint: str, usage: str) -> int:

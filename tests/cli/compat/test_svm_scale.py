@@ -1,0 +1,178 @@
+"""svm-scale: the same words, codes and bytes as LIBSVM's, and where we differ on purpose."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from old_tools import Outcome, genuine, needs_tools, ours, start
+
+from svmkit.cli.compat import svm_scale
+
+FILES = {
+    "plain": "1 1:2 3:4 5:1e-3\n-1 1:3 3:4\n",
+    "sparse": "1 2:5 7:1\n2 7:3\n3\n4 1:-2 9:4 11:1e5\n",
+    "non_negative": "1 1:1 3:2\n2 2:1\n3 3:1\n",
+    "constant": "1 1:3 2:5\n2 1:3 2:6\n",
+    "zero_based": "1 0:5 1:2\n2 0:7 1:2.5 2:3\n",
+    "zero_kept": "1 1:0 2:3\n2 1:1 2:0\n",
+    "no_newline": "1 1:1 2:3\n2 1:2",
+    "tail": "1 1:2 2:3 x 5:7\n2 1:4 2:1\n",
+    "crlf": "1 1:2 2:3\r\n2 1:4 2:1\r\n",
+    "blanks": "  1\t 1:2   2: 3 \n2 1:4 2:1  \n",
+    "label_words": "1,2 1:1\n2abc 1:2\n0x10 1:4\n",
+    "unsorted": "1 2:1 1:3\n2 1:2 3:4\n3 4:1 4:2\n",
+    "half_number": "1 1:3x 2:1\n2 1:4 2:2\n",
+    "labels": "1.5 1:1\n-2.25 1:2\n1e10 1:3\n",
+    "same_label": "3 1:1\n3 1:2\n",
+    "wide": "1 1:0.1 2:123456789 3:1e-7\n2 1:0.3 2:1.5 3:1e300\n3 1:-1e300 2:-0.000123456 3:5\n",
+    "empty": "",
+    "label_only": "1\n2\n",
+    "blank": "1 1:2\n\n2 1:3\n",
+    "word": "a 1:2\n",
+    "ranges": "x\n-1 1\n1 0 10\n2 5 5\n12 0 5\n",
+    "label_ranges": "y\n0 1\n-2 2\nx\n0 2\n1 0 10\n3 -1 1\n",
+    "range_of_0": "x\n-1 1\n0 0 10\n1 0 5\n",
+    "bad_label_ranges": "y\n-1 1\n0\n",
+    "short_ranges": "x\n-1\n",
+    "other_ranges": "x\n1 2\n3 4 5 6\n",
+}
+SCALED = [name for name in FILES if "range" not in name and name != "empty"]
+OPTIONS = ["", "-l 0", "-l 0 -u 2.5", "-u 3 -l -2", "-y 0 1", "-y -1 1 -l 0", "-s kept", "-s kept -y 5 7", "-lower 0.5"]
+OPTIONS += ["-r ranges", "-r label_ranges", "-r range_of_0", "-r ranges -y 0 1", "-l 3 -u 4 -r ranges"]
+FAILING = ["", "plain plain", "-x 1 plain", "-l 1 plain", "-l 1 -u 1 plain", "-y 1 0 plain", "-s a -r ranges plain", "nofile"]
+FAILING += ["-r nofile plain", "-r short_ranges plain", "-r bad_label_ranges plain", "-s no/where plain", "blank", "word"]
+FAILING += ["-l 3 -u 2 nofile", "-r nofile nofile"]
+
+
+@pytest.fixture(scope="module")
+def scale_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("scale") / "data"
+    made.mkdir()
+    for name, text in FILES.items():
+        (made / name).write_bytes(text.encode())
+    return made
+
+
+def _without_tails(outcome: Outcome) -> str:
+    """stderr less the one line that we have over svm-scale: words left out are told."""
+    return "".join(line for line in outcome.err.splitlines(keepends=True) if "were left out on" not in line)
+
+
+@needs_tools
+@pytest.mark.parametrize("options", OPTIONS)
+def test_output_is_svm_scale_s_to_the_byte(options: str, scale_folder: Path) -> None:
+    for name in SCALED:
+        argv = [*options.split(), name]
+        theirs, mine = genuine("svm-scale", argv, scale_folder), ours("svm-scale", argv, scale_folder)
+        if theirs.code == 255:
+            assert (mine.code, mine.first_error) == (1, theirs.first_error), argv
+            continue
+        assert (mine.code, mine.out, mine.files) == (theirs.code, theirs.out, theirs.files), argv
+        assert _without_tails(mine) == theirs.err, argv
+
+
+@needs_tools
+@pytest.mark.parametrize("call", FAILING)
+def test_failures_are_svm_scale_s(call: str, scale_folder: Path) -> None:
+    theirs, mine = genuine("svm-scale", call.split(), scale_folder), ours("svm-scale", call.split(), scale_folder)
+    assert mine.code == 1
+    assert theirs.code in (1, 255)
+    assert mine.first_error == theirs.first_error
+    assert mine.out.partition("\n")[0].split(" data_filename")[0] == theirs.out.partition("\n")[0].split(" data_filename")[0]
+
+
+GOLDEN = {
+    "plain": ("1 1:-1 5:1 \n-1 1:1 5:-1 \n", ""),
+    "-l 0 non_negative": ("1 1:1 3:1 \n2 2:1 \n3 3:0.5 \n", ""),
+    "constant": ("1 2:-1 \n2 2:1 \n", ""),
+    "-y 0 1 plain": ("1 1:-1 5:1 \n0 1:1 5:-1 \n", ""),
+    "-r ranges plain": (
+        "1 1:-0.6 12:-1 \n-1 1:-0.4 12:-1 \n",
+        "WARNING: feature index 5 appeared in file plain was not seen in the scaling factor file ranges. "
+        "The feature is scaled to 0.\n",
+    ),
+    "zero_based": (
+        "1 0:-1 1:-1 2:-1 \n2 0:1 1:1 2:1 \n",
+        "WARNING: minimal feature index is 0, but indices should start from 1\n"
+        "WARNING: original #nonzeros 5\n       > new      #nonzeros 6\n"
+        "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", GOLDEN)
+def test_output_by_heart(call: str, scale_folder: Path) -> None:
+    outcome = ours("svm-scale", call.split(), scale_folder)
+    assert (outcome.code, outcome.out, outcome.err) == (0, *GOLDEN[call])
+
+
+def test_saved_ranges_by_heart(scale_folder: Path) -> None:
+    outcome = ours("svm-scale", ["-s", "kept", "-y", "0", "1", "-l", "0", "sparse"], scale_folder)
+    ranges = b"y\n0 1\n1 4\nx\n0 1\n1 -2 0\n2 0 5\n7 0 3\n9 0 4\n11 0 100000\n"
+    assert outcome.files == {"kept": ranges}
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "second"),
+    [
+        ("word", "ERROR: failed to read labels", "word, line 1: 'a 1:2' is no label"),
+        ("-r short_ranges plain", "ERROR: failed to read scaling parameters", "short_ranges, line 2: must be"),
+        ("-r other_ranges plain", "ERROR: failed to read scaling parameters", "other_ranges, line 3: must be"),
+        ("-r plain plain", "ERROR: failed to read scaling parameters", "plain, line 1: must be `x` or `y`"),
+        ("nofile", "can't open file nofile", "No such file"),
+        ("-s nofolder/kept plain", "can't open file nofolder/kept", "can't write nofolder/kept: there is no folder"),
+    ],
+)
+def test_failures_by_heart(call: str, first: str, second: str, scale_folder: Path) -> None:
+    outcome = ours("svm-scale", call.split(), scale_folder)
+    assert (outcome.code, outcome.out, outcome.files) == (1, "", {})
+    lines = outcome.err.splitlines()
+    assert lines[0] == first
+    assert lines[1].startswith(second)
+
+
+@pytest.mark.parametrize("text", ["1 1:nan\n2 1:2\n", "1 1:2\n2 1:inf\n", "nan 1:1\n", "1 -1:2\n", "1 4294967297:2\n"])
+def test_what_no_scaling_can_take_is_refused(text: str, scale_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "odd").write_text(text)
+    outcome = ours("svm-scale", ["-s", "kept", "odd"], folder)
+    assert (outcome.code, outcome.out, outcome.files) == (1, "", {})
+    assert outcome.first_error.startswith("Wrong input format at line")
+
+
+def test_notes_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "noted").write_text("1 qid:3 1:1 # words\n2 1:3\n3 qid:4 cost:0.5 1:2\n")
+    assert ours("svm-scale", ["noted"], folder).out == "1 qid:3 1:-1 \n2 1:1 \n3 qid:4 cost:0.5 1:0 \n".replace(" 1:0", "")
+
+
+def test_an_empty_file_scales_to_nothing(scale_folder: Path) -> None:
+    assert ours("svm-scale", ["empty"], scale_folder) == Outcome(0, "", "", {})
+    assert ours("svm-scale", ["-s", "kept", "-y", "0", "1", "empty"], scale_folder).files == {"kept": b"x\n-1 1\n"}
+    assert ours("svm-scale", ["-r", "ranges", "empty"], scale_folder) == Outcome(0, "", "", {})
+
+
+def test_a_missing_value_is_a_usage_error(scale_folder: Path) -> None:
+    for argv in (["-l"], ["-y", "1"], ["-l", "0"]):
+        assert ours("svm-scale", argv, scale_folder).out == svm_scale.USAGE
+
+
+def test_standard_input(scale_folder: Path) -> None:
+    process = start("svm-scale", ["-"], scale_folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    out, _ = process.communicate(FILES["plain"].encode())
+    assert (process.returncode, out.decode()) == (0, GOLDEN["plain"][0])
+
+
+def test_many_pieces_make_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "long").write_text("".join(f"{r} {1 + r % 7}:{r % 11} {8 + r % 5}:{r / 7}\n" for r in range(500)))
+    whole = ours("svm-scale", ["long"], folder)
+    monkeypatch.setattr("svmkit.cli.compat.scaled_text._PAIRS_A_PIECE", 13)
+    assert ours("svm-scale", ["long"], folder) == whole
+    monkeypatch.setattr("svmkit.cli.compat.scaled_text._BYTES_A_PIECE", 1)
+    assert ours("svm-scale", ["long"], folder) == whole

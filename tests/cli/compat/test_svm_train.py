@@ -1,0 +1,301 @@
+"""svm-train: the same words, codes and files as LIBSVM's, and where we differ on purpose."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from old_tools import Outcome, genuine, needs_tools, ours, start, without_compiling
+
+from svmkit.cli.compat import svm_train
+from svmkit.cli.compat.argv import Usage
+
+#: Calls that train. Their numbers are exact in single precision, to which Debian's 3.24 rounds the values of options.
+TRAINING = [
+    "two",
+    "two m",
+    "-t 0 two m",
+    "-t 1 -d 2 -r 1 two m",
+    "-t 3 -g 0.125 two m",
+    "-t 4 gram m",
+    "-t 4 -v 4 gram",
+    "three m",
+    "-c 10 -g 0.5 three m",
+    "one m",
+    "-v 2 one",
+    "-v 5 two",
+    "-v 3 three",
+    "-v 70 three",
+    "-v 99 -q three",
+    "-q -v 2 two",
+    "-q two m",
+    "-w1 2 two m",
+    "-w-1 0.25 -w1 2 -w1 3 -w7 5 two m",
+    "-w3 2 -w2 2 three m",
+    "-w1 2 -w-1 2 two m",
+    "-gamma 0.5 -cost 5 two m",
+    "-c 1 -c 7 two m",
+    "-h 0 -t 0 -c 100 two m",
+    "-h 1 -t 0 -c 1000 two m",
+    "-e 9.5367431640625e-07 two m",
+    "-m 0.0009765625 three m",
+    "-c 0x10 two m",
+    "-n 0.25 -p 3 two m",
+    "-r -1 -t 1 -g 1 two m",
+    "two m -c 5 nonsense",
+    "-b 0 -s 0 two m",
+    "-t 0 -g -1 two m",
+    "-t 2 -d -1 two m",
+]
+#: Calls that fail.
+FAILING = [
+    "",
+    "-q",
+    "-c 1",
+    "-c",
+    "-x",
+    "-x 1 two",
+    "--help",
+    "-h",
+    "-c10 two",
+    "-v 1 two",
+    "-v 1 -x 1 two",
+    "nofile",
+    "-s 9 -t 9 two",
+    "-t 7 -c 0 two",
+    "-g -1 two",
+    "-t 1 -d -1 two",
+    "-m 0 two",
+    "-e 0 two",
+    "-e -1 -c 0 two",
+    "-c 0 two",
+    "-c -1 -h 3 two",
+    "-h 2 two",
+    "-b 2 two",
+    "bad m",
+    "blank m",
+    "-t 4 two m",
+    "-c -1 bad",
+]
+
+
+def _words(call: str) -> list[str]:
+    return call.split()
+
+
+def _first_error(outcome: Outcome) -> str:
+    """3.24 does not say how many folds and examples there are."""
+    return re.sub(r"# (folds|data) \(\d+\)", r"# \1", outcome.first_error)
+
+
+def _shape(text: str) -> list[str]:
+    """The lines with every number taken out, the dots, and advice that only svm-train's own steps call for."""
+    text = re.sub(r"(?m)^[.*]+$", "*", text.replace("\nWARNING: using -h 0 may be faster\n", ""))
+    return [re.sub(r"[-+]?(\d+(\.\d+)?|inf|nan)", "#", line) for line in text.splitlines()]
+
+
+def _objectives(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"obj = (\S+),", text)]
+
+
+@needs_tools
+@pytest.mark.parametrize("call", TRAINING)
+def test_exact_mode_is_svm_train_to_the_byte(call: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SVMKIT_EXACT", "1")
+    theirs, mine = genuine("svm-train", _words(call), folder), ours("svm-train", _words(call), folder)
+    assert (mine.code, mine.out) == (theirs.code, theirs.out)
+    assert _first_error(mine) == _first_error(theirs)
+    assert mine.files == theirs.files
+
+
+@needs_tools
+@pytest.mark.parametrize("call", TRAINING)
+def test_default_solver_tells_the_same_in_its_own_figures(call: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SVMKIT_EXACT", raising=False)
+    theirs, mine = genuine("svm-train", _words(call), folder), ours("svm-train", _words(call), folder)
+    assert (mine.code, _shape(mine.out)) == (theirs.code, _shape(theirs.out))
+    assert _objectives(mine.out) == pytest.approx(_objectives(theirs.out), rel=1e-4, abs=1e-4)
+    assert _first_error(mine) == _first_error(theirs)
+    assert mine.files.keys() == theirs.files.keys()
+    assert [line for line in mine.out.splitlines() if "Cross" in line] == [
+        line for line in theirs.out.splitlines() if "Cross" in line
+    ]
+
+
+@needs_tools
+@pytest.mark.parametrize("call", FAILING)
+def test_failures_are_svm_train_s(call: str, folder: Path) -> None:
+    theirs, mine = genuine("svm-train", _words(call), folder), ours("svm-train", _words(call), folder)
+    assert (mine.code, mine.files) == (theirs.code, theirs.files) == (1, {})
+    assert mine.first_error == theirs.first_error
+    assert mine.out.partition("\n")[0] == theirs.out.partition("\n")[0]
+
+
+GOLDEN = {
+    "": ("Usage: svm-train [options] training_set_file [model_file]", ""),
+    "-x 1 two": ("Usage: svm-train [options] training_set_file [model_file]", "Unknown option: -x"),
+    "-v 1 two": ("Usage: svm-train [options] training_set_file [model_file]", "n-fold cross validation: n must >= 2"),
+    "nofile": ("", "can't open input file nofile"),
+    "-c abc two": ("", "ERROR: C <= 0"),
+    "-s 5 two": ("", "ERROR: unknown svm type"),
+    "-t 5 two": ("", "ERROR: unknown kernel type"),
+    "-g -1 two": ("", "ERROR: gamma < 0"),
+    "-t 1 -d -1 two": ("", "ERROR: degree of polynomial kernel < 0"),
+    "-m 0 two": ("", "ERROR: cache_size <= 0"),
+    "-e 0 two": ("", "ERROR: eps <= 0"),
+    "-h 2 two": ("", "ERROR: shrinking != 0 and shrinking != 1"),
+    "-b 2 two": ("", "ERROR: probability != 0 and probability != 1"),
+    "blank": ("", "Wrong input format at line 2"),
+    "-t 4 two": ("", "Wrong input format: first column must be 0:sample_serial_number"),
+    "-c inf two": ("", "ERROR: -c: inf is not a finite number"),
+    "-w1 0 two": ("", "ERROR: -w1: weight 0 must be greater than 0"),
+    "two folder/sub/m": ("", "can't save model to file folder/sub/m"),
+    "folder": ("", "can't open input file folder"),
+    "empty": ("", "Wrong input format at line 1"),
+}
+
+
+@pytest.mark.parametrize("call", GOLDEN)
+def test_failures_by_heart(call: str, folder: Path) -> None:
+    outcome = ours("svm-train", _words(call), folder)
+    assert (outcome.code, outcome.files) == (1, {})
+    assert (outcome.out.partition("\n")[0], outcome.first_error) == GOLDEN[call]
+
+
+def test_text_by_heart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SVMKIT_EXACT", "1")
+    (folder / "tiny").write_text("1 1:2\n-1 1:3\n2 1:9\n")
+    try:
+        outcome = ours("svm-train", ["tiny"], folder)
+    finally:
+        (folder / "tiny").unlink()
+    block = "*\noptimization finished, #iter = 1\nnu = 1.000000\nobj = -{}, rho = {}\nnSV = 2, nBSV = 2\n"
+    expected = block.format("1.367879", "0.000000") + 2 * block.format("1.000000", "0.000000") + "Total nSV = 3\n"
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == expected
+    assert list(outcome.files) == ["tiny.model"]
+
+
+def test_one_class(folder: Path) -> None:
+    outcome = ours("svm-train", ["one", "m"], folder)
+    assert outcome.out == "WARNING: training data in only one class. See README for details.\nTotal nSV = 0\n"
+    header = b"svm_type c_svc\nkernel_type rbf\ngamma 0.20000000000000001\nnr_class 1\ntotal_sv 0\nrho\nlabel 4\nnr_sv 0\nSV\n"
+    assert outcome.files == {"m": header}
+
+
+@pytest.mark.parametrize("call", ["-s 1 two", "-s 2 two", "-s 3 value", "-s 4 value", "-b 1 two"])
+def test_what_is_missing_is_refused_in_one_line(call: str, folder: Path) -> None:
+    outcome = ours("svm-train", _words(call), folder)
+    assert (outcome.code, outcome.out, outcome.files) == (1, "", {})
+    assert outcome.err.startswith(call[:4])
+    assert outcome.err.count("\n") == 1
+
+
+def test_usage_names_every_option(folder: Path) -> None:
+    usage = ours("svm-train", [], folder).out
+    assert re.findall(r"^-(\w+)", usage, re.MULTILINE) == [*"stdgrcnpmehb", "wi", "v", "q"]
+
+
+def test_parsing_to_the_letter() -> None:
+    call = svm_train.parse(["-shrinking", "0", "-w", "2", "-w-3", "5", "-c", "1.9x", "-d", "2.9", "dir/data", "m", "more"])
+    assert (call.svm_type, call.shrinking, call.C, call.degree) == (0, 1, 1.9, 2)
+    assert call.weights == [(0, 2.0), (-3, 5.0)]
+    assert (call.data, call.model) == ("dir/data", "m")
+    assert svm_train.parse(["dir/data"]).model == "data.model"
+    with pytest.raises(Usage):
+        svm_train.parse(["-c10", "data"])
+
+
+def test_folds_are_svm_train_s(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Golden last lines, which wrong folds would hardly meet."""
+    golden = Path(__file__).parents[2] / "golden"
+    given = ["-g", "0.25", "-e", "1e-9", "-w7", "2", "-w4", "0.5", "-q"]
+    for folds in (2, 5, 24):
+        outcome = ours("svm-train", [*given, "-v", str(folds), str(golden / "three")], folder)
+        assert outcome.out == (golden / f"three.v{folds}").read_text()
+
+
+def test_the_line_grid_searches_look_for(folder: Path) -> None:
+    """They take the last word of the line with ``Cross``, less its last character."""
+    lines = [line for line in ours("svm-train", ["-v", "5", "two"], folder).out.splitlines() if "Cross" in line]
+    assert len(lines) == 1
+    assert 0 <= float(lines[0].split()[-1][:-1]) <= 100
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(packed: bool, folder: Path, tmp_path: Path) -> None:
+    content = (folder / "two").read_bytes()
+    process = start("svm-train", ["-q", "-", "m"], tmp_path, stdin=subprocess.PIPE)
+    process.communicate(gzip.compress(content) if packed else content)
+    assert process.returncode == 0
+    assert (tmp_path / "m").read_bytes() == ours("svm-train", ["two", "m"], folder).files["m"]
+
+
+def test_an_unwritable_model_is_refused_before_training(folder: Path) -> None:
+    outcome = ours("svm-train", ["two", "folder"], folder)
+    assert (outcome.code, outcome.out, outcome.first_error) == (1, "", "can't save model to file folder")
+
+
+def test_ctrl_c_saves_nothing(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{1 if (r * 7919) % 13 < 6 else -1} 1:{(r * 37) % 101 / 101} 2:{(r * 59) % 211 / 211}\n" for r in range(3000)
+    )
+    (tmp_path / "hard").write_text(rows)
+    argv = ["-t", "0", "-c", "1e7", "-e", "1e-9", "hard", "m"]
+    process = start("svm-train", argv, tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"."
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, without_compiling(err.decode())) == (1, "\nsvm-train: interrupted before it was done\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["hard"]
+
+
+def test_dots_come_while_it_trains(tmp_path: Path) -> None:
+    """A reader of the pipe sees them at once; this is what tells a live run from a dead one."""
+    rows = "".join(f"{1 if (r * 7919) % 13 < 6 else -1} 1:{(r * 37) % 101 / 101}\n" for r in range(2000))
+    (tmp_path / "hard").write_text(rows)
+    process = start("svm-train", ["-t", "0", "-c", "1e7", "-e", "1e-9", "hard", "m"], tmp_path, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 1) == b"."
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("tool", ["svm-train", "svm-predict", "svm-scale"])
+def test_a_lost_standard_output_is_one_line(tool: str, folder: Path, tmp_path: Path) -> None:
+    argv = {"svm-train": ["two", "m"], "svm-scale": ["two"], "svm-predict": ["two", "m", "o"]}[tool]
+    for name, content in {"two": (folder / "two").read_bytes(), **ours("svm-train", ["two", "m"], folder).files}.items():
+        (tmp_path / name).write_bytes(content)
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(tool, argv, tmp_path, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    _, err = process.communicate()
+    assert (process.returncode, without_compiling(err.decode())) == (
+        1,
+        f"{tool}: standard output was closed by its reader before all was written\n",
+    )
+
+
+@pytest.mark.parametrize("argv", [["two", "m"], []])
+def test_a_closed_standard_output_is_one_line(argv: list[str], folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "two").write_bytes((folder / "two").read_bytes())
+    process = start("svm-train", argv, tmp_path, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert without_compiling(err.decode()) == "can't write to standard output: it is closed\n" * bool(argv)
+
+
+def test_a_usage_error_imports_nothing_heavy(tmp_path: Path) -> None:
+    look = "import sys; from svmkit.cli.compat.svm_train import main; main(['-x', '1']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert not {"numpy", "numba", "scipy", "click"} & set(modules)

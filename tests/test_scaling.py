@@ -1,0 +1,111 @@
+"""Scaling against the formula written out over dense matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from svmkit.data import Floats, Rows
+from svmkit.scaling import (
+    LabelRange,
+    Scaling,
+    count_nonzeros,
+    gaps,
+    measure,
+    measure_labels,
+    scale,
+    scale_labels,
+    scale_values,
+    scaled_zeros,
+)
+
+VALUES = st.sampled_from([0.0, 0.0, 1.0, -2.5, 3.0, 1e-300, 7.25])
+MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=VALUES)
+
+
+def naive(matrix: Floats, lower: float, upper: float) -> Floats:
+    out = np.zeros_like(matrix)
+    for j, column in enumerate(matrix.T):
+        low, high = column.min(), column.max()
+        if low == high:
+            continue
+        for i, value in enumerate(column):
+            at_end = lower if value == low else upper if value == high else None
+            out[i, j] = lower + (upper - lower) * (value - low) / (high - low) if at_end is None else at_end
+    return out
+
+
+@given(MATRICES, st.sampled_from([(-1.0, 1.0), (0.0, 1.0), (2.0, 5.0), (-3.0, 0.0)]))
+def test_scaled_rows_are_the_formula_s(matrix: Floats, limits: tuple[float, float]) -> None:
+    rows = Rows.from_dense(matrix)
+    scaling = measure(rows, *limits)
+    width = rows.n_features
+    expected = naive(matrix[:, :width], *limits) if matrix.size else np.zeros((len(matrix), width))
+    scaled = scale(rows, scaling)
+    dense = np.zeros((rows.n, width + 1))
+    dense[:, : scaled.n_features + 1] = scaled.to_dense()
+    assert dense[:, 1:].tolist() == expected.tolist()
+    assert np.all(scaled.data != 0)
+    assert count_nonzeros(rows, scaling) == len(scaled.data) == np.count_nonzero(expected)
+    for start, stop in zip(scaled.indptr[:-1], scaled.indptr[1:], strict=True):
+        assert np.all(np.diff(scaled.indices[start:stop]) > 0)
+
+
+def test_zeros_in_the_file_and_missing_values_are_alike() -> None:
+    spelt = Rows(np.array([0.0, 2.0, 4.0]), np.array([1, 2, 2], dtype=np.int32), np.array([0, 2, 3]), 2)
+    missing = Rows(np.array([2.0, 4.0]), np.array([2, 2], dtype=np.int32), np.array([0, 1, 2]), 2)
+    for rows in (spelt, missing):
+        scaling = measure(rows)
+        assert (scaling.minimum.tolist(), scaling.maximum.tolist()) == ([0, 0, 2], [0, 0, 4])
+        assert scale(rows, scaling).to_dense().tolist() == [[0, 0, -1], [0, 0, 1]]
+
+
+def test_index_0_is_not_filled_in() -> None:
+    rows = Rows(np.array([5.0, 7.0, 1.0]), np.array([0, 0, 1], dtype=np.int32), np.array([0, 1, 2, 3]), 1)
+    scaling = measure(rows)
+    assert (scaling.minimum[0], scaling.maximum[0]) == (5, 7)
+    assert scale(rows, scaling).to_dense().tolist() == [[-1, -1], [1, -1], [0, 1]]
+
+
+def test_new_data_may_leave_the_range_and_bring_new_features() -> None:
+    scaling = Scaling(0.0, 1.0, np.array([0.0, 0.0]), np.array([0.0, 10.0]), np.array([False, True]))
+    rows = Rows.from_dense(np.array([[20.0, 3.0], [0.0, 4.0]]))
+    assert scale(rows, scaling).to_dense().tolist() == [[0, 2], [0, 0]]
+    assert scaling.widened(1).n_features == 1
+    assert scaling.widened(4).known.tolist() == [False, True, False, False, False]
+
+
+def test_features_the_data_lack_are_filled() -> None:
+    scaling = Scaling(-1.0, 1.0, np.zeros(4), np.array([0.0, 0.0, 0.0, 2.0]), np.array([False, False, False, True]))
+    assert scaled_zeros(scaling).tolist() == [0, 0, 0, -1]
+    assert scale(Rows.from_dense(np.array([[5.0], [0.0]])), scaling).to_dense().tolist() == [[0, 0, 0, -1], [0, 0, 0, -1]]
+
+
+def test_ends_are_exact() -> None:
+    scaling = Scaling(0.1, 0.7, np.array([0.0, 0.1]), np.array([0.0, 0.3]), np.array([False, True]))
+    assert scale_values(scaling, np.array([1, 1, 0]), np.array([0.1, 0.3, 5.0])).tolist() == [0.1, 0.7, 0.0]
+
+
+def test_huge_ranges_raise_no_warning() -> None:
+    rows = Rows.from_dense(np.array([[1.7e308], [-1.7e308]]))
+    assert scale(rows, measure(rows)).to_dense()[:, 1].tolist() == [1, -1]
+
+
+def test_labels() -> None:
+    y = np.array([2.0, 4.0, 3.0])
+    scaling = measure(Rows.from_dense(np.ones((3, 1))))
+    assert scale_labels(scaling, y) is y
+    with_labels = Scaling(-1, 1, np.zeros(1), np.zeros(1), np.zeros(1, dtype=bool), measure_labels(y, 0.0, 10.0))
+    assert with_labels.labels == LabelRange(0.0, 10.0, 2.0, 4.0)
+    assert scale_labels(with_labels, y).tolist() == [0, 10, 5]
+    single = Scaling(-1, 1, np.zeros(1), np.zeros(1), np.zeros(1, dtype=bool), LabelRange(-1.0, 1.0, 3.0, 3.0))
+    assert scale_labels(single, np.array([3.0, 4.0])).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize(("indices", "before"), [([2, 5], [1, 3]), ([1, 2], [1, 2]), ([0, 3], [1, 1])])
+def test_gaps(indices: list[int], before: list[int]) -> None:
+    rows = Rows(np.ones(2), np.array(indices, dtype=np.int32), np.array([0, 0, 2]), 5)
+    assert [part.tolist() for part in gaps(rows)] == [before, [1, indices[-1] + 1]]
