@@ -30,7 +30,7 @@ _REORDER = (*_KEEP_ORDER, "reassoc")
 
 
 def _row_values(registers: int) -> Any:
-    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out = K(row, columns) for a block so many registers wide.
+    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out = K(row, columns), so many registers wide.
 
     The row's nonzeros are ``indices[k0:k1], data[k0:k1]``; ``W`` (features, columns), ``h`` (columns,), ``out`` (columns,) and
     ``data`` share one float type; ``kind`` as in problem.py.
