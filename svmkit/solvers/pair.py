@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints
-from svmkit.engine.reference import REFERENCE_TYPES, Reference, diagonal, fill_row, prepare
+from svmkit.engine.reference import REFERENCE_TYPES, Reference, diagonal, prepare
+from svmkit.engine.row_cache import ROW_CACHE_TYPES, RowCache, exchange_columns, fetch, make_cache
 from svmkit.problem import DualQP, Problem, Solution
 from svmkit.trace import Progress
 
@@ -40,7 +41,7 @@ UP, LOW = 1, 2
 FREE = UP | LOW
 
 #: Entries of the state's ``counts``.
-STEPS, EVALUATIONS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS = range(10)
+STEPS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS = range(9)
 #: Values of ``counts[PHASE]``.
 FRESH, RUNNING, OPTIMAL, CAPPED = range(4)
 #: Entries of the state's ``numbers``.
@@ -61,7 +62,10 @@ class Options:
 
 
 class Variables(NamedTuple):
-    """The QP in the order of positions, all (m,). ``bound_grad`` is Σ upper_j Q_kj over j at the upper bound."""
+    """The QP in the order of positions, all (m,): position k holds variable ``number[k]``, which belongs to ``row[k]``.
+
+    ``bound_grad`` is Σ upper_j Q_kj over j at the upper bound. ``swaps`` (2m,) is scratch: the pairs a shrinking exchanges.
+    """
 
     sign: Floats
     linear: Floats
@@ -73,23 +77,6 @@ class Variables(NamedTuple):
     room: NDArray[np.uint8]
     number: Ints
     row: Ints
-
-
-class Cache(NamedTuple):
-    """Rows of Q in slots, least recently used first out; ``number`` of a variable names its row, whatever its position.
-
-    ``block`` f4 (slots · m,), ``filled`` (slots,) leading columns known, ``owner`` (slots,) variable or −1, ``slot`` (m,) slot
-    or −1, ``newer`` and ``older`` (slots + 1,) a ring closed by the entry past the last slot. ``values`` (m,) is scratch;
-    ``swaps`` (2m,) the pairs of positions that a shrinking exchanges.
-    """
-
-    block: NDArray[np.float32]
-    filled: Ints
-    owner: Ints
-    slot: Ints
-    newer: Ints
-    older: Ints
-    values: Floats
     swaps: Ints
 
 
@@ -101,7 +88,7 @@ class State:
     dual: DualQP
     reference: Reference
     variables: Variables
-    cache: Cache
+    cache: RowCache
     counts: Ints
     numbers: Floats
     events: NDArray[np.uint8]
@@ -137,8 +124,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     dual = problem.dual()
     reference = prepare(problem.rows, problem.kernel)
     m = len(dual.sign)
-    slots = min(m, max(2, int(options.cache_mb * 2**20 / (4 * m))))
-    counts = np.zeros(10, dtype=np.int64)
+    counts = np.zeros(9, dtype=np.int64)
     counts[ACTIVE], counts[COUNTDOWN], counts[SHRINKING] = m, min(m, 1000) + 1, options.shrinking
     return State(
         problem=problem,
@@ -152,20 +138,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
             alpha=dual.start.copy(),
             grad=dual.linear.copy(),
             bound_grad=np.zeros(m),
-            room=np.zeros(m, dtype=np.uint8),
+            room=_room(dual),
             number=np.arange(m),
             row=dual.row_of.copy(),
-        ),
-        cache=Cache(
-            block=np.empty(slots * m, dtype=np.float32),
-            filled=np.zeros(slots, dtype=np.int64),
-            owner=np.full(slots, -1),
-            slot=np.full(m, -1),
-            newer=np.roll(np.arange(slots + 1), -1),
-            older=np.roll(np.arange(slots + 1), 1),
-            values=np.empty(m),
             swaps=np.empty(2 * m, dtype=np.int64),
         ),
+        cache=make_cache(m, options.cache_mb),
         counts=counts,
         numbers=np.array([eps, math.nan]),
         events=np.empty(EVENT_ROOM, dtype=np.uint8),
@@ -184,7 +162,7 @@ def advance(state: State, budget: int) -> Progress:
     sound = bool(np.isfinite(state.variables.grad).all())
     return Progress(
         steps=int(counts[STEPS]),
-        kernel_evaluations=int(counts[EVALUATIONS]),
+        kernel_evaluations=int(state.cache.evaluated[0]),
         violation=float(state.numbers[GAP]),
         done=bool(counts[PHASE] == OPTIMAL) and sound,
         stalled=bool(counts[PHASE] == CAPPED) or not sound,
@@ -227,8 +205,6 @@ def _rho(state: State) -> float:
     """Mean of s_k G_k over the free variables, else the middle of what the bounded ones allow; of shrunk ones nothing."""
     active = int(state.counts[ACTIVE])
     room, slope = state.variables.room[:active], (state.variables.sign * state.variables.grad)[:active]
-    if state.counts[PHASE] == FRESH:
-        room = _room(state.variables)
     free = slope[room == FREE]
     if len(free):
         return _plain_sum(free) / len(free)
@@ -239,65 +215,34 @@ def _rho(state: State) -> float:
     return (most + least) / 2
 
 
-def _room(variables: Variables) -> NDArray[np.uint8]:
-    """``Variables.room`` from scratch."""
-    below, above = variables.alpha < variables.upper, variables.alpha > 0
-    positive = variables.sign > 0
-    up, low = np.where(positive, below, above), np.where(positive, above, below)
-    return (up * UP + low * LOW).astype(np.uint8)
+def _room(dual: DualQP) -> NDArray[np.uint8]:
+    """``Variables.room`` of the starting α."""
+    below, above = dual.start < dual.upper, dual.start > 0
+    up, low = np.where(dual.sign > 0, below, above), np.where(dual.sign > 0, above, below)
+    room: NDArray[np.uint8] = (up * UP + low * LOW).astype(np.uint8)
+    return room
 
 
 # --- compiled -------------------------------------------------------------------------------------------------------------
 
 
 @compiled(
-    f"void({REFERENCE_TYPES}, f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], u1[:], i8[:], i8[:],"
-    "f4[:], i8[:], i8[:], i8[:], i8[:], i8[:], f8[:], i8[:], i8[:], f8[:], u1[:], i8)"
+    f"void({REFERENCE_TYPES}, f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], u1[:], i8[:], i8[:], i8[:],"
+    f"{ROW_CACHE_TYPES}, i8[:], f8[:], u1[:], i8)"
 )
-# fmt: off
 def _advance(  # type: ignore[no-untyped-def]
-    kind,
-    gamma,
-    coef0,
-    degree,
-    data,
-    indices,
-    indptr,
-    sqnorm,
-    gram,
-    serial,
-    scatter,
-    sign,
-    linear,
-    upper,
-    diag,
-    alpha,
-    grad,
-    bound_grad,
-    room,
-    number,
-    row,
-    block,
-    filled,
-    owner,
-    slot,
-    newer,
-    older,
-    values,
-    swaps,
-    counts,
-    numbers,
-    events,
-    budget,
-):
-    # fmt: on
+    kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter,
+    sign, linear, upper, diag, alpha, grad, bound_grad, room, number, row, swaps,
+    block, filled, owner, slot, newer, older, values, evaluated,
+    counts, numbers, events, budget,
+):  # fmt: skip
     """Steps until ``budget`` of them are taken, the run ends or the log is full; cut anywhere, the steps are the same."""
     ref = Reference(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter)
-    var = Variables(sign, linear, upper, diag, alpha, grad, bound_grad, room, number, row)
-    cache = Cache(block, filled, owner, slot, newer, older, values, swaps)
+    var = Variables(sign, linear, upper, diag, alpha, grad, bound_grad, room, number, row, swaps)
+    cache = RowCache(block, filled, owner, slot, newer, older, values, evaluated)
     m = len(alpha)
     if counts[PHASE] == FRESH:
-        _initialise(ref, var, cache, counts)
+        _initialise(ref, var, cache)
         counts[PHASE] = RUNNING
     target = counts[STEPS] + budget
     while counts[STEPS] < target and counts[N_EVENTS] <= len(events) - EVENTS_A_STEP:
@@ -314,15 +259,19 @@ def _advance(  # type: ignore[no-untyped-def]
 
 
 @helper()
-def _initialise(ref: Reference, var: Variables, cache: Cache, counts: Ints) -> None:
+def _row(ref: Reference, var: Variables, cache: RowCache, k: int, length: int) -> int:
+    """Where in ``cache.block`` the row of Q of position k begins, up to column ``length``."""
+    return fetch(ref, cache, var.sign, var.number, var.row, k, length)  # type: ignore[no-any-return]
+
+
+@helper()
+def _initialise(ref: Reference, var: Variables, cache: RowCache) -> None:
     """G = p + Qα of the starting α."""
     m = len(var.alpha)
     for k in range(m):
-        _set_room(var, k)
-    for k in range(m):
         if var.alpha[k] <= 0.0:
             continue
-        at = _fetch(ref, var, cache, counts, k, m)
+        at = _row(ref, var, cache, k, m)
         for t in range(m):
             var.grad[t] += var.alpha[k] * cache.block[at + t]
         if var.alpha[k] >= var.upper[k]:
@@ -341,13 +290,15 @@ def _set_room(var: Variables, k: int) -> None:
 
 
 @helper()
-def _add_bound_grad(var: Variables, cache: Cache, at: int, factor: float) -> None:
+def _add_bound_grad(var: Variables, cache: RowCache, at: int, factor: float) -> None:
     for t in range(len(var.bound_grad)):
         var.bound_grad[t] += factor * cache.block[at + t]
 
 
 @helper()
-def _next_pair(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]) -> bool:
+def _next_pair(
+    ref: Reference, var: Variables, cache: RowCache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]
+) -> bool:
     """Shrinks when it is due, then puts the pair to change into ``counts``; False where the tolerance is met by all."""
     m = len(var.alpha)
     counts[COUNTDOWN] -= 1
@@ -372,8 +323,8 @@ def _log(counts: Ints, events: NDArray[np.uint8], event: int) -> None:
 
 
 @helper()
-def _choose(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats) -> bool:
-    """The paper's WSS 2: i is the steepest in I_up, j the one in I_low with which the objective falls most (to second order)."""
+def _choose(ref: Reference, var: Variables, cache: RowCache, counts: Ints, numbers: Floats) -> bool:
+    """The paper's WSS 2: i is the steepest in I_up, j the one in I_low with which the objective falls most, to second order."""
     active = counts[ACTIVE]
     i, most = -1, -math.inf
     for k in range(active):
@@ -381,7 +332,7 @@ def _choose(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers:
             i, most = k, -var.sign[k] * var.grad[k]
     j, best, least = -1, math.inf, -math.inf
     if i >= 0:
-        at = _fetch(ref, var, cache, counts, i, active)
+        at = _row(ref, var, cache, i, active)
         for k in range(active):
             if not var.room[k] & LOW:
                 continue
@@ -399,12 +350,12 @@ def _choose(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers:
 
 
 @helper()
-def _step(ref: Reference, var: Variables, cache: Cache, counts: Ints) -> None:
+def _step(ref: Reference, var: Variables, cache: RowCache, counts: Ints) -> None:
     """Minimises over the chosen pair and carries the change into the gradient."""
     m, active = len(var.alpha), counts[ACTIVE]
     i, j = counts[FIRST], counts[SECOND]
-    at_i = _fetch(ref, var, cache, counts, i, active)
-    at_j = _fetch(ref, var, cache, counts, j, active)
+    at_i = _row(ref, var, cache, i, active)
+    at_j = _row(ref, var, cache, j, active)
     old_i, old_j = var.alpha[i], var.alpha[j]
     q_ij = cache.block[at_i + j]
     if var.sign[i] != var.sign[j]:
@@ -423,7 +374,7 @@ def _step(ref: Reference, var: Variables, cache: Cache, counts: Ints) -> None:
         _set_room(var, k)
         was_upper, is_upper = old >= var.upper[k], var.alpha[k] >= var.upper[k]
         if counts[SHRINKING] and was_upper != is_upper:
-            at = _fetch(ref, var, cache, counts, k, m)
+            at = _row(ref, var, cache, k, m)
             _add_bound_grad(var, cache, at, var.upper[k] if is_upper else -var.upper[k])
 
 
@@ -460,7 +411,7 @@ def _clip_sum(a: float, b: float, total: float, upper_a: float, upper_b: float) 
 
 
 @helper()
-def _shrink(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]) -> None:
+def _shrink(ref: Reference, var: Variables, cache: RowCache, counts: Ints, numbers: Floats, events: NDArray[np.uint8]) -> None:
     """Moves variables at a bound, that would gain nothing with any partner, behind the active ones."""
     most, least = -math.inf, -math.inf
     for k in range(counts[ACTIVE]):
@@ -480,17 +431,17 @@ def _shrink(ref: Reference, var: Variables, cache: Cache, counts: Ints, numbers:
                 active -= 1
             if active > k:
                 _exchange(var, k, active)
-                cache.swaps[2 * n_swaps], cache.swaps[2 * n_swaps + 1] = k, active
+                var.swaps[2 * n_swaps], var.swaps[2 * n_swaps + 1] = k, active
                 n_swaps += 1
         k += 1
     counts[ACTIVE] = active
-    _exchange_columns(cache, n_swaps)
+    exchange_columns(cache, var.swaps, n_swaps)
 
 
 @helper()
 def _idle(var: Variables, k: int, most: float, least: float) -> bool:
     slope = var.sign[k] * var.grad[k]
-    return (var.room[k] == LOW and -slope > most) or (var.room[k] == UP and slope > least)
+    return bool((var.room[k] == LOW and -slope > most) or (var.room[k] == UP and slope > least))
 
 
 @helper()
@@ -508,8 +459,8 @@ def _exchange(var: Variables, a: int, b: int) -> None:
 
 
 @helper()
-def _rebuild_gradient(ref: Reference, var: Variables, cache: Cache, counts: Ints, events: NDArray[np.uint8]) -> None:
-    """Gradients of the shrunk variables, from bound_grad and the free ones, by rows of whichever kind is cheaper; all active."""
+def _rebuild_gradient(ref: Reference, var: Variables, cache: RowCache, counts: Ints, events: NDArray[np.uint8]) -> None:
+    """Gradients of the shrunk variables from bound_grad and the free ones, by whichever rows are fewer; then all are active."""
     m, active = len(var.alpha), counts[ACTIVE]
     if active < m:
         for t in range(active, m):
@@ -521,55 +472,15 @@ def _rebuild_gradient(ref: Reference, var: Variables, cache: Cache, counts: Ints
             _log(counts, events, _WARNING)
         if n_free * m > 2 * active * (m - active):
             for t in range(active, m):
-                at = _fetch(ref, var, cache, counts, t, active)
+                at = _row(ref, var, cache, t, active)
                 for k in range(active):
                     if var.room[k] == FREE:
                         var.grad[t] += var.alpha[k] * cache.block[at + k]
         else:
             for k in range(active):
                 if var.room[k] == FREE:
-                    at = _fetch(ref, var, cache, counts, k, m)
+                    at = _row(ref, var, cache, k, m)
                     for t in range(active, m):
                         var.grad[t] += var.alpha[k] * cache.block[at + t]
     counts[ACTIVE] = m
     _log(counts, events, _STAR)
-
-
-@helper()
-def _fetch(ref: Reference, var: Variables, cache: Cache, counts: Ints, k: int, length: int) -> int:
-    """Where in ``cache.block`` the row of position k begins, its first ``length`` columns filled; it is the newest row then."""
-    m, end = len(var.alpha), len(cache.owner)
-    number = var.number[k]
-    slot = cache.slot[number]
-    if slot < 0:
-        slot = cache.newer[end]
-        if cache.owner[slot] >= 0:
-            cache.slot[cache.owner[slot]] = -1
-        cache.owner[slot], cache.slot[number], cache.filled[slot] = number, slot, 0
-    older, newer = cache.older[slot], cache.newer[slot]
-    cache.newer[older], cache.older[newer] = newer, older
-    newest = cache.older[end]
-    cache.newer[newest], cache.older[slot], cache.newer[slot], cache.older[end] = slot, newest, end, slot
-    at, begin = slot * m, cache.filled[slot]
-    if begin < length:
-        fill_row(ref, var.row[k], var.row, begin, length, cache.values)
-        for t in range(begin, length):
-            cache.block[at + t] = var.sign[k] * var.sign[t] * cache.values[t]
-        counts[EVALUATIONS] += length - begin
-        cache.filled[slot] = length
-    return at
-
-
-@helper()
-def _exchange_columns(cache: Cache, n_swaps: int) -> None:
-    """Follows a shrinking in every row kept. A row that knows only the first column of a swap ends before it from then on."""
-    m = len(cache.values)
-    for slot in range(len(cache.owner)):
-        at, filled = slot * m, cache.filled[slot]
-        for s in range(n_swaps):
-            a, b = cache.swaps[2 * s], cache.swaps[2 * s + 1]
-            if b < filled:
-                cache.block[at + a], cache.block[at + b] = cache.block[at + b], cache.block[at + a]
-            elif a < filled:
-                filled = a
-        cache.filled[slot] = filled
