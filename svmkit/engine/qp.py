@@ -198,8 +198,8 @@ def _coordinate_steps(
 ) -> Any:
     """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps.
 
-    The coordinate of the largest projected gradient moves by F/K_ii, clipped. Returns as ``_pair_steps``; ``up`` and ``low``
-    are not used.
+    The coordinate of the largest projected gradient moves by F/K_ii, clipped; to a bound where K_ii is not positive. Returns as
+    ``_pair_steps``; ``up`` and ``low`` are not used.
     """
     n = len(F)
     steps = 0
@@ -210,12 +210,12 @@ def _coordinate_steps(
             rise = F[t] if beta[t] < upper[t] else 0.0
             fall = -F[t] if beta[t] > lower[t] else 0.0
             size = max(rise, fall)
-            if size > worst and diagonal[t] > 0.0:
+            if size > worst:
                 worst = size
                 i = t
         if i < 0:
             break
-        wanted = beta[i] + F[i] / float64(diagonal[i])
+        wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
         new = min(max(wanted, lower[i]), upper[i])
         step = new - beta[i]
         beta[i] = new
