@@ -19,7 +19,7 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"rng", "vector", "reference", "fused"},
+    "engine": {"vector", "columns", "table", "tiled", "sorted", "reference"},
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},

@@ -65,7 +65,8 @@ def _row_values(registers: int) -> Any:
             ]
             w_array = context.make_array(sig.args[0])(context, builder, args[0])
             line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]  # type: ignore[no-untyped-call]
-            sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4])
+            zeros = [vec.splat(0.0)] * registers
+            _, sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4], None, zeros)
             values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
             vec.store(values, pointer[10])
             return context.get_dummy_value()
@@ -75,23 +76,53 @@ def _row_values(registers: int) -> Any:
     return row_values
 
 
+def _row_products(registers: int) -> Any:
+    """``f(W, indices, data, k0, k1, limit, sums, place) -> k``: adds a row's nonzeros from k0 on, while their feature is below
+    ``limit``, to its inner products at ``place``; returns where it stopped, at most k1.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def row_products(_ctx: Any, W: Any, indices: Any, data: Any, k0: Any, k1: Any, limit: Any, sums: Any, place: Any) -> Any:
+        signature = types.int64(W, indices, data, types.int64, types.int64, types.int64, sums, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = _Vectors(builder, sums.dtype.bitwidth, registers)
+            table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
+            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            mine = builder.gep(buffer.data, [args[7]])
+            begun = [vec.load(mine, i) for i in range(registers)]
+            stopped, done = vec.inner_products(
+                table.data, line_length, features.data, values.data, args[3], args[4], args[5], begun
+            )
+            vec.store(done, mine)
+            return stopped
+
+        return signature, generate
+
+    return row_products
+
+
 def _kernel_values() -> Any:
-    """``f(products, place, h_x, h, kind, coef0, degree)``: a register of inner products at ``place`` made kernel values."""
+    """``f(products, place, c, h_x, h, kind, coef0, degree)``: a register of inner products, columns from c, made values."""
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
-    def kernel_values(_ctx: Any, products: Any, place: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> Any:
+    def kernel_values(
+        _ctx: Any, products: Any, place: Any, column: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any
+    ) -> Any:
         real = products.dtype
-        signature = types.void(products, types.int64, real, h, types.int64, real, types.int64)
+        signature = types.void(products, types.int64, types.int64, real, h, types.int64, real, types.int64)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = _Vectors(builder, real.bitwidth, 1)
-            data, norms = (
-                builder.gep(context.make_array(sig.args[i])(context, builder, args[i]).data, [args[1]]) for i in (0, 3)
-            )
+            arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 4)]
+            data, norms = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[2]])
             sums = [vec.load(data, i) for i in range(vec.count)]
-            vec.store(vec.kernel(sums, hx=args[2], h=norms, kind=args[4], coef0=args[5], degree=args[6]), data)
+            vec.store(vec.kernel(sums, hx=args[3], h=norms, kind=args[5], coef0=args[6], degree=args[7]), data)
             return context.get_dummy_value()
 
         return signature, generate
@@ -123,6 +154,8 @@ row_values_1 = intrinsic(lambda: _row_values(1))
 row_values_2 = intrinsic(lambda: _row_values(2))
 row_values_4 = intrinsic(lambda: _row_values(4))
 row_values_8 = intrinsic(lambda: _row_values(8))
+row_products_4 = intrinsic(lambda: _row_products(4))
+row_products_8 = intrinsic(lambda: _row_products(8))
 kernel_values = intrinsic(_kernel_values)
 weighted_sum_1 = intrinsic(lambda: _weighted_sum(1))
 weighted_sum_2 = intrinsic(lambda: _weighted_sum(2))
@@ -176,35 +209,42 @@ class _Vectors:
         """x·y + z, one instruction where the CPU has it."""
         return self.b.fadd(self.b.fmul(x, y, flags=_KEEP_ORDER), z, flags=_KEEP_ORDER)
 
-    def inner_products(self, W: Any, line_length: Any, indices: Any, data: Any, k0: Any, k1: Any) -> list[Any]:
-        """Σ_k data[k] · W[indices[k], :], a register for every 16 (8) columns."""
-        b, ir = self.b, self.ir
+    def inner_products(
+        self, W: Any, line_length: Any, indices: Any, data: Any, k0: Any, k1: Any, limit: Any, begun: list[Any]
+    ) -> tuple[Any, list[Any]]:
+        """``begun`` + Σ_k data[k] · W[indices[k], :] over k0 ≤ k < k1, as long as indices[k] < ``limit`` (None: no limit).
+
+        Returns the k it stopped at and a register for every 16 (8) columns.
+        """
+        b = self.b
         before = b.block
-        loop, after = b.append_basic_block("nonzeros"), b.append_basic_block("summed")
-        zero = ir.Constant(self.type, None)
-        b.cbranch(b.icmp_signed("<", k0, k1), loop, after)
-        b.position_at_end(loop)
+        head, loop, after = (b.append_basic_block(name) for name in ("nonzero", "add", "summed"))
+        b.branch(head)
+        b.position_at_end(head)
         k = b.phi(self.i64)
         k.add_incoming(k0, before)
-        sums = [b.phi(self.type) for _ in range(self.count)]
+        sums = [b.phi(self.type) for _ in begun]
+        for old, first in zip(sums, begun, strict=True):
+            old.add_incoming(first, before)
+        more = b.icmp_signed("<", k, k1)
+        if limit is None:
+            b.cbranch(more, loop, after)
+        else:
+            inside = b.append_basic_block("inside")
+            b.cbranch(more, inside, after)
+            b.position_at_end(inside)
+            feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
+            b.cbranch(b.icmp_signed("<", feature, limit), loop, after)
+        b.position_at_end(loop)
         feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
         value = self.splat(b.load(b.gep(data, [k])))
         line = b.gep(W, [b.mul(feature, line_length)])
-        added = [self.mul_add(value, self.load(line, i), old) for i, old in enumerate(sums)]
-        following = b.add(k, ir.Constant(self.i64, 1))
-        k.add_incoming(following, loop)
-        for old, new in zip(sums, added, strict=True):
-            old.add_incoming(zero, before)
-            old.add_incoming(new, loop)
-        b.cbranch(b.icmp_signed("<", following, k1), loop, after)
+        for i, old in enumerate(sums):
+            old.add_incoming(self.mul_add(value, self.load(line, i), old), loop)
+        k.add_incoming(b.add(k, self.ir.Constant(self.i64, 1)), loop)
+        b.branch(head)
         b.position_at_end(after)
-        done = []
-        for new in added:
-            final = b.phi(self.type)
-            final.add_incoming(zero, before)
-            final.add_incoming(new, loop)
-            done.append(final)
-        return done
+        return k, sums
 
     def kernel(self, sums: list[Any], hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> list[Any]:
         """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid)."""

@@ -47,12 +47,20 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.maximum(np.sqrt(np.outer(*own)), 1e-3)
 
 
-@pytest.fixture(params=["table", "sorted"])
+@pytest.fixture(params=["table", "tiled", "sorted"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both forms of a block: the table of narrow data, and columns sorted by feature."""
-    if request.param == "sorted":
-        monkeypatch.setattr(kernels, "TABLE_FEATURES", 1)
+    """The three forms of the loops: a table of features, the table tile by tile, columns sorted by feature."""
+    monkeypatch.setattr(kernels, "_form", lambda left, basis: request.param)
     return str(request.param)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "density", "form"), [(123, 0.11, "table"), (780, 0.2, "tiled"), (300, 0.04, "table"), (5000, 0.01, "sorted")]
+)
+def test_which_form_suits(n_features: int, density: float, form: str) -> None:
+    rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))
+    packed = Engine(rows, Kernel(RBF, 0.1)).packed
+    assert kernels._form(packed, packed) == form
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
@@ -86,7 +94,7 @@ def test_apply_is_the_sum_of_block_values_in_float64(kernel: Kernel, n_columns: 
 @pytest.mark.parametrize("real", ["f4", "f8"])
 def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """K(x, z) = K(z, x), whatever the block's width, its place in it, the path, or the packing."""
-    X = sparse_matrix(200, 40, 0.3, seed=3)
+    X = sparse_matrix(200, 240, 0.3, seed=3, scale=0.3)
     engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
     everything = np.arange(200)
     K = engine.block(everything, everything)
@@ -97,8 +105,12 @@ def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, monkeypatch:
     single = np.zeros(200)
     engine.apply(engine.packed.take(everything[::-1].copy()), some[:1], np.ones(1), single)
     assert np.array_equal(single.astype(real)[::-1], K[:, some[0]])
-    monkeypatch.setattr(kernels, "TABLE_FEATURES", 1)
-    assert np.array_equal(engine.block(everything, everything), K)
+    for form in ("tiled", "sorted"):
+        monkeypatch.setattr(kernels, "_form", lambda left, basis, form=form: form)
+        assert np.array_equal(engine.block(everything, everything), K)
+        single[:] = 0.0
+        engine.apply(engine.packed, some[:1], np.ones(1), single)
+        assert np.array_equal(single.astype(real), K[:, some[0]])
 
 
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""A block of columns made ready for the loops over rows, and the making of those loops in both precisions.
+
+In all loops ``indptr, indices, data, half`` are packed rows (kernels.py: scaled values and half squared norms), names with
+``b_`` the rows whose numbers ``columns`` lists. A register holds ``lanes`` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from svmkit._jit import ORDERED, Compiled, compiled, helper
+
+#: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
+HEAD = "void(i8, R, i8, i8, "
+PACKED = "i8[:], i4[:], R[:], R[:], "
+APPLY = PACKED + "i8[:], f8[:], i8, f8[:, :], "
+BLOCK = PACKED + "i8[:], i8, i8, R[:, :], "
+
+
+def both_precisions(body: Callable[..., None], signature: str) -> dict[str, Compiled]:
+    """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
+    return {
+        real: compiled(signature.replace("R", real), ORDERED, name=f"{body.__name__}_{real}")(body) for real in ("f4", "f8")
+    }
+
+
+@helper(ORDERED)
+def scatter(b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, W: Any, h: Any) -> None:
+    """Columns c0 … c1−1 of the list into the table's columns 0 …, zeros elsewhere."""
+    W[:] = 0
+    h[:] = 0
+    for c in range(c0, c1):
+        row = columns[c]
+        h[c - c0] = b_half[row]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            W[b_indices[k], c - c0] = b_data[k]
+
+
+@helper(ORDERED)
+def sort_by_feature(
+    b_indptr: Any,
+    b_indices: Any,
+    b_data: Any,
+    b_half: Any,
+    columns: Any,
+    c0: Any,
+    c1: Any,
+    first: Any,
+    who: Any,
+    what: Any,
+    h: Any,
+) -> None:
+    """Columns c0 … c1−1 by feature: entries ``first[f] … first[f + 1]`` of (who: column − c0, what: value)."""
+    first[:] = 0
+    h[:] = 0
+    for c in range(c0, c1):
+        row = columns[c]
+        h[c - c0] = b_half[row]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            first[b_indices[k] + 2] += 1
+    for f in range(2, len(first)):
+        first[f] += first[f - 1]
+    for c in range(c0, c1):
+        row = columns[c]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            f = b_indices[k] + 1
+            place = first[f]
+            who[place] = c - c0
+            what[place] = b_data[k]
+            first[f] = place + 1

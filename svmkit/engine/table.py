@@ -1,0 +1,125 @@
+"""Loops over rows against a table of columns: blocks of kernel values, and K·v with the block never stored.
+
+Columns are taken a block of at most ``W.shape[1]`` at a time and scattered into the table ``W`` (features, columns).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svmkit._jit import ORDERED, helper
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, both_precisions, scatter
+from svmkit.engine.vector import (
+    row_values_1,
+    row_values_2,
+    row_values_4,
+    row_values_8,
+    weighted_sum_1,
+    weighted_sum_2,
+    weighted_sum_4,
+    weighted_sum_8,
+)
+
+
+@helper(ORDERED)
+def _registers_for(n_columns: Any, lanes: Any, widest: Any) -> Any:
+    """Registers (1, 2, 4, 8) of the narrowest block that holds ``n_columns``, at most ``widest`` columns."""
+    registers = 1
+    while lanes * registers < min(n_columns, widest):
+        registers *= 2
+    return registers
+
+
+def _product_loop(row_values: Any, weighted_sum: Any) -> Any:
+    """The loop over rows for one block width: kernel values of a row stay in the first-level cache until summed."""
+
+    @helper(ORDERED)
+    def product_loop(
+        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+        weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        for r in range(r0, r1):
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for j in range(out.shape[1]):
+                out[r, j] += weighted_sum(values, weights, j * stride + c0)
+
+    return product_loop
+
+
+def _block_loop(row_values: Any) -> Any:
+    """As ``_product_loop``, the values written out."""
+
+    @helper(ORDERED)
+    def block_loop(
+        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+        c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        for i in range(r0, r1):
+            r = rows[i]
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for c in range(c1 - c0):
+                out[i, c0 + c] = values[c]
+
+    return block_loop
+
+
+_product_1 = _product_loop(row_values_1, weighted_sum_1)
+_product_2 = _product_loop(row_values_2, weighted_sum_2)
+_product_4 = _product_loop(row_values_4, weighted_sum_4)
+_product_8 = _product_loop(row_values_8, weighted_sum_8)
+_block_1 = _block_loop(row_values_1)
+_block_2 = _block_loop(row_values_2)
+_block_4 = _block_loop(row_values_4)
+_block_8 = _block_loop(row_values_8)
+
+
+def _apply_table(
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
+    weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """out[r, j] += Σ_c K(row r, columns[c]) · weights[j·stride + c] for r in r0 … r1−1; ``weights`` padded with zeros."""
+    n_columns = len(columns)
+    c = 0
+    while c < n_columns:
+        registers = _registers_for(n_columns - c, lanes, W.shape[1])
+        end = min(c + lanes * registers, n_columns)
+        scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        if registers == 8:
+            _product_8(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        elif registers == 4:
+            _product_4(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        elif registers == 2:
+            _product_2(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        else:
+            _product_1(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+        c = end
+
+
+def _block_table(
+    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
+    out: Any, W: Any, h: Any, values: Any,
+) -> None:  # fmt: skip
+    """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
+    c = c_begin
+    while c < c_end:
+        registers = _registers_for(c_end - c, lanes, W.shape[1])
+        end = min(c + lanes * registers, c_end)
+        scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        if registers == 8:
+            _block_8(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        elif registers == 4:
+            _block_4(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        elif registers == 2:
+            _block_2(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        else:
+            _block_1(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+        c = end
+
+
+_TABLE = "R[:, :], R[:], R[:])"
+apply_table = both_precisions(_apply_table, HEAD + PACKED + "i8, i8, " + APPLY + _TABLE)
+block_table = both_precisions(_block_table, HEAD + PACKED + "i8[:], i8, i8, " + BLOCK + _TABLE)
