@@ -1,0 +1,322 @@
+"""The pair solver says what svm-train prints: against texts that the genuine tool wrote, the tool itself where it is installed,
+and a naive run of the same method."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_data import TOOLS, needs_tools
+from oracle import beta_of, kernel_matrix, naive_pairs
+from zoo import named, points, problem
+
+from svmkit.data import Floats
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, DualQP, Kernel, Problem
+from svmkit.solvers import pair
+from svmkit.trace import Progress
+
+EVERY = 10**9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Training options by LIBSVM's letters. All are exact in float32, to which Debian's svm-train rounds what it reads."""
+
+    t: int = 2
+    c: float = 1.0
+    g: float = 0.5
+    r: float = 0.0
+    d: int = 3
+    w: tuple[float, float] = (1.0, 1.0)
+    h: int = 1
+    m: float = 100.0
+    e: float = 0.0009765625
+
+    def __str__(self) -> str:
+        return (
+            f"-t {self.t} -c {self.c:g} -g {self.g:g} -r {self.r:g} -d {self.d} -h {self.h} -m {self.m:g} -e {self.e:.10g}"
+            + ("" if self.w == (1.0, 1.0) else f" -w1 {self.w[0]:g} -w-1 {self.w[1]:g}")
+        )
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel(self.t, self.g, self.r, self.d)
+
+
+SETTINGS = [
+    Setting(),
+    Setting(c=64.0),
+    Setting(c=1024.0, g=0.125),
+    Setting(c=64.0, h=0),
+    Setting(c=64.0, m=0.0078125),
+    Setting(c=0.015625),
+    Setting(c=8.0, w=(4.0, 0.5)),
+    Setting(c=8.0, e=0.5),
+    Setting(c=8.0, e=2.0**-20),
+    Setting(t=0),
+    Setting(t=0, c=0.03125, w=(1.0, 2.0)),
+    Setting(t=0, c=64.0, e=0.0625),
+    Setting(t=1, r=1.0, g=0.25),
+    Setting(t=1, r=0.5, g=0.25, d=2, c=4.0, h=0),
+    Setting(t=3, g=0.03125, r=-0.5),
+    Setting(t=3, g=0.5, c=4.0),
+]
+
+
+def sixty_fourths() -> tuple[Floats, Floats]:
+    """600 sparse rows whose values are multiples of 1/64, so that every decimal text of them is exact; positives first."""
+    X, y = points(600, 8, seed=20, density=0.7)
+    order = np.argsort(-y, kind="stable")
+    return np.round(X[order] * 64) / 64, y[order]
+
+
+def solve(setting: Setting) -> str:
+    """What svm-train would print, from ``report``."""
+    X, y = sixty_fourths()
+    C = setting.c * np.where(y > 0, *setting.w)
+    options = pair.Options(cache_mb=setting.m, shrinking=bool(setting.h))
+    state = pair.start(problem(X, y, setting.kernel, C), options, setting.e, 0)
+    assert pair.advance(state, EVERY).done
+    return text_of(pair.report(state))
+
+
+def text_of(report: pair.PairReport) -> str:
+    nu = "" if report.nu is None else f"nu = {report.nu:f}\n"
+    return (
+        f"{report.progress}\noptimization finished, #iter = {report.iterations}\n{nu}"
+        f"obj = {report.objective:f}, rho = {report.rho:f}\nnSV = {report.n_support}, nBSV = {report.n_bounded}\n"
+        f"Total nSV = {report.n_support}\n"
+    )
+
+
+def write_data(path: Path) -> None:
+    X, y = sixty_fourths()
+    lines = [
+        f"{label:g} " + " ".join(f"{j + 1}:{row[j]:.17g}" for j in np.flatnonzero(row)) for label, row in zip(y, X, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+#: Made by LIBSVM 3.24's svm-train on ``write_data``'s file.
+GOLDEN = {
+    "-t 2 -c 1 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "*.*\n"
+        "optimization finished, #iter = 740\n"
+        "nu = 0.593258\n"
+        "obj = -242.706894, rho = 0.102143\n"
+        "nSV = 463, nBSV = 219\n"
+        "Total nSV = 463\n"
+    ),
+    "-t 2 -c 64 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "..*..*\n"
+        "optimization finished, #iter = 2483\n"
+        "nu = 0.040398\n"
+        "obj = -817.589271, rho = 0.049469\n"
+        "nSV = 417, nBSV = 1\n"
+        "Total nSV = 417\n"
+    ),
+    "-t 2 -c 1024 -g 0.125 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "................................*................*\n"
+        "optimization finished, #iter = 29129\n"
+        "nu = 0.083623\n"
+        "obj = -30385.874761, rho = -0.295151\n"
+        "nSV = 259, nBSV = 16\n"
+        "Total nSV = 259\n"
+    ),
+    "-t 2 -c 64 -g 0.5 -r 0 -d 3 -h 0 -m 100 -e 0.0009765625": (
+        "....*\n"
+        "optimization finished, #iter = 2483\n"
+        "nu = 0.040398\n"
+        "obj = -817.589271, rho = 0.049469\n"
+        "nSV = 417, nBSV = 1\n"
+        "Total nSV = 417\n"
+    ),
+    "-t 2 -c 64 -g 0.5 -r 0 -d 3 -h 1 -m 0.0078125 -e 0.0009765625": (
+        "..*..*\n"
+        "optimization finished, #iter = 2483\n"
+        "nu = 0.040398\n"
+        "obj = -817.589271, rho = 0.049469\n"
+        "nSV = 417, nBSV = 1\n"
+        "Total nSV = 417\n"
+    ),
+    "-t 2 -c 0.015625 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "*\n"
+        "optimization finished, #iter = 305\n"
+        "nu = 0.950000\n"
+        "obj = -8.684723, rho = 0.914086\n"
+        "nSV = 574, nBSV = 565\n"
+        "Total nSV = 574\n"
+    ),
+    "-t 2 -c 8 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625 -w1 4 -w-1 0.5": (
+        ".*.*\noptimization finished, #iter = 1566\nobj = -478.273573, rho = 0.088384\nnSV = 441, nBSV = 45\nTotal nSV = 441\n"
+    ),
+    "-t 2 -c 8 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.5": (
+        "*\n"
+        "optimization finished, #iter = 395\n"
+        "nu = 0.195443\n"
+        "obj = -567.471775, rho = 0.057937\n"
+        "nSV = 406, nBSV = 29\n"
+        "Total nSV = 406\n"
+    ),
+    "-t 2 -c 8 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 9.536743164e-07": (
+        "....*.*\n"
+        "optimization finished, #iter = 3503\n"
+        "nu = 0.204491\n"
+        "obj = -575.201846, rho = 0.066074\n"
+        "nSV = 434, nBSV = 34\n"
+        "Total nSV = 434\n"
+    ),
+    "-t 0 -c 1 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "...*.*\n"
+        "optimization finished, #iter = 2825\n"
+        "nu = 0.476525\n"
+        "obj = -282.615431, rho = -0.091044\n"
+        "nSV = 289, nBSV = 280\n"
+        "Total nSV = 289\n"
+    ),
+    "-t 0 -c 0.03125 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625 -w1 1 -w-1 2": (
+        "*\noptimization finished, #iter = 378\nobj = -13.497694, rho = 0.551926\nnSV = 356, nBSV = 347\nTotal nSV = 356\n"
+    ),
+    "-t 0 -c 64 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0625": (
+        ".............................................\n"
+        "WARNING: using -h 0 may be faster\n"
+        "*...................................................*.......*\n"
+        "optimization finished, #iter = 61601\n"
+        "nu = 0.465409\n"
+        "obj = -17868.330770, rho = -0.088158\n"
+        "nSV = 291, nBSV = 272\n"
+        "Total nSV = 291\n"
+    ),
+    "-t 1 -c 1 -g 0.25 -r 1 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        ".......*....*\n"
+        "optimization finished, #iter = 7040\n"
+        "nu = 0.354617\n"
+        "obj = -181.994120, rho = -0.695779\n"
+        "nSV = 275, nBSV = 161\n"
+        "Total nSV = 275\n"
+    ),
+    "-t 1 -c 4 -g 0.25 -r 0.5 -d 2 -h 0 -m 100 -e 0.0009765625": (
+        "....................*\n"
+        "optimization finished, #iter = 12034\n"
+        "nu = 0.417371\n"
+        "obj = -980.410351, rho = -0.442807\n"
+        "nSV = 272, nBSV = 230\n"
+        "Total nSV = 272\n"
+    ),
+    "-t 3 -c 1 -g 0.03125 -r -0.5 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "*\n"
+        "optimization finished, #iter = 278\n"
+        "nu = 0.644078\n"
+        "obj = -343.666063, rho = -0.036844\n"
+        "nSV = 393, nBSV = 383\n"
+        "Total nSV = 393\n"
+    ),
+    "-t 3 -c 4 -g 0.5 -r 0 -d 3 -h 1 -m 100 -e 0.0009765625": (
+        "*\n"
+        "optimization finished, #iter = 205\n"
+        "nu = 0.355864\n"
+        "obj = -8662.805308, rho = -0.010933\n"
+        "nSV = 216, nBSV = 211\n"
+        "Total nSV = 216\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_text_is_what_svm_train_wrote(setting: Setting) -> None:
+    assert solve(setting) == GOLDEN[str(setting)]
+
+
+@needs_tools
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_text_is_what_svm_train_writes(setting: Setting, tmp_path: Path) -> None:
+    write_data(tmp_path / "data")
+    command = [str(TOOLS / "svm-train"), *str(setting).split(), "data", "model"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert solve(setting) == finished.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["linear", "polynomial", "precomputed", "class weights", "sparse, rbf", "300 rows, linear", "400 sparse rows, rbf"]
+)
+def test_steps_and_kernel_values_of_a_naive_run(name: str) -> None:
+    """Each row of Q that a run without shrinking looks at is computed once; the diagonal does not count."""
+    case = named(name)
+    naive = naive_pairs(case, kernel_matrix(case), 1e-3)
+    state = pair.start(case, pair.Options(shrinking=False), 1e-3, 0)
+    progress = pair.advance(state, EVERY)
+    report = pair.report(state)
+    assert (progress.steps, report.iterations) == (naive.iterations, naive.iterations)
+    assert progress.kernel_evaluations == case.n * len(naive.rows_used)
+    assert report.objective == pytest.approx(naive.objective, rel=1e-12)
+    assert report.rho == pytest.approx(naive.rho, rel=1e-9)
+    np.testing.assert_allclose(beta_of(case, pair.solution(state)), naive.beta, rtol=1e-6, atol=1e-9)
+
+
+def run(case: Problem, cache_mb: float = 100.0, budget: int = EVERY) -> tuple[Progress, pair.State]:
+    state = pair.start(case, pair.Options(cache_mb=cache_mb), 1e-3, 0)
+    progress = pair.advance(state, budget)
+    while not (progress.done or progress.stalled):
+        progress = pair.advance(state, budget)
+    return progress, state
+
+
+def test_report_does_not_depend_on_cutting_or_cache() -> None:
+    X, y = sixty_fourths()
+    case = problem(X, y, Kernel(RBF, 0.5), 64.0)
+    progress, whole = run(case)
+    for cut, state in (run(case, budget=1), run(case, budget=997)):
+        assert cut == progress
+        assert pair.report(state) == pair.report(whole)
+    two_rows, cached = run(case, cache_mb=1e-9)
+    assert pair.report(cached) == pair.report(whole)
+    assert two_rows.kernel_evaluations > 2 * progress.kernel_evaluations
+    assert len(cached.cache.owner) == 2
+
+
+class Started(Problem):
+    """A problem whose dual does not start at zero."""
+
+    alpha: Floats
+
+    def dual(self) -> DualQP:
+        return replace(super().dual(), start=self.alpha)
+
+
+def test_a_start_at_the_answer_is_the_answer() -> None:
+    case = named("300 rows, rbf")
+    _, state = run(case)
+    started = Started(case.rows, case.y, case.upper, case.kernel)
+    object.__setattr__(started, "alpha", beta_of(case, pair.solution(state)) * case.y)
+    progress, again = run(started)
+    assert progress.done
+    assert progress.steps == 0
+    assert pair.report(again).objective == pytest.approx(pair.report(state).objective, rel=1e-12)
+    assert pair.report(again).rho == pytest.approx(pair.report(state).rho, rel=1e-9)
+
+
+def test_without_a_bias_it_declines() -> None:
+    reason = pair.supports(replace(named("rbf"), bias="none"))
+    assert reason is not None
+    assert "smo" in reason
+
+
+def test_the_limit_of_iterations_is_a_stall() -> None:
+    """An eps that rounding keeps out of reach: svm-train's limit of 10⁷ iterations, with a dot for every n of them."""
+    case = named("linear, C 100")
+    state = pair.start(case, pair.Options(shrinking=False), 1e-300, 0)
+    progress = pair.advance(state, EVERY)
+    assert (progress.done, progress.stalled) == (False, True)
+    assert progress.steps == 10_000_000
+    assert pair.report(state).progress == "." * ((10_000_000 - 1) // case.n)
+    assert pair.advance(state, EVERY) == progress
+
+
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 1.0, 0.0, 9)], ids=lambda kernel: kernel.name)
+def test_overflow_is_never_called_converged(kernel: Kernel) -> None:
+    X, y = points(20, 3, seed=1)
+    progress = pair.advance(pair.start(problem(X * 1e160, y, kernel), pair.Options(), 1e-3, 0), EVERY)
+    assert (progress.done, progress.stalled) == (False, True)
