@@ -36,6 +36,8 @@ SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no 
 PAPER = "Joachims 1999; Fan, Chen & Lin, JMLR 6 (2005) 1889–1918"
 EXACT = True
 
+#: Two variables kept and one new one from either end.
+_SMALLEST_BLOCK = 4
 #: Inside a block, steps go on until the violation there is this share of the whole one.
 _INNER_SHARE = 0.1
 #: Rounds between looks at what can be dropped from the active set, and the share that makes packing anew worth it.
@@ -52,7 +54,7 @@ _PATIENCE = 3
 
 @dataclass(frozen=True)
 class Options:
-    """``working_set`` variables a round (2 … 4096); ``shrinking`` drops bound variables on the way."""
+    """``working_set`` variables a round (4 … 4096); ``shrinking`` drops bound variables on the way."""
 
     working_set: int = 1024
     shrinking: bool = True
@@ -142,7 +144,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
     support = np.flatnonzero(beta)
     engine.apply(whole.packed, dual.row_of[support], -beta[support], whole.F)
-    size = min(max(2, options.working_set), qp.LARGEST_BLOCK, len(beta))
+    size = min(max(_SMALLEST_BLOCK, options.working_set), qp.LARGEST_BLOCK, len(beta))
     return _State(
         problem=problem,
         eps=eps,
@@ -257,6 +259,8 @@ def _close_round(state: _State, block: _Block) -> None:
 def _choose(state: _State, m: float, M: float) -> Ints:
     """Places of the next block's variables among the active ones."""
     active = state.active
+    if len(active.number) <= len(state.K):
+        return np.arange(len(active.number))
     up_edge, low_edge = (M, m) if state.bias else (0.0, 0.0)
     chosen = np.empty(len(state.K), np.int64)
     n = qp.choose_block(

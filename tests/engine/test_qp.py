@@ -1,0 +1,124 @@
+"""The compiled loops of the block solver against plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmkit.data import Floats
+from svmkit.engine import qp
+
+
+def box(n: int, seed: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """F, β, lower, upper: a third of β at each bound, a third free."""
+    rng = np.random.default_rng(seed)
+    side = rng.choice([-1.0, 1.0], n)
+    lower, upper = np.minimum(0.0, 2.0 * side), np.maximum(0.0, 2.0 * side)
+    beta = np.where(rng.random(n) < 1 / 3, lower, np.where(rng.random(n) < 0.5, upper, lower + rng.random(n)))
+    return rng.normal(size=n) * 5.0, beta, lower, upper
+
+
+def extremes(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> tuple[float, float]:
+    out = np.empty(2)
+    qp.extremes(F, beta, lower, upper, out)
+    return float(out[0]), float(out[1])
+
+
+def choose(parts: tuple[Floats, ...], previous: list[int], size: int, edges: tuple[float, float, float]) -> np.ndarray:
+    n = len(parts[0])
+    taken, chosen = np.zeros(n, np.uint8), np.full(size, -7)
+    count = qp.choose_block(
+        *parts, np.array(previous, dtype=np.int64), size, *edges, taken, np.empty(qp.BINS, np.int64), chosen
+    )
+    assert not taken.any()
+    assert (chosen[count:] == -7).all()
+    return chosen[:count]
+
+
+@pytest.mark.parametrize("n", [1, 2, 50, 1000])
+def test_extremes(n: int) -> None:
+    F, beta, lower, upper = box(n, seed=n)
+    m, M = extremes(F, beta, lower, upper)
+    assert m == F[beta < upper].max(initial=-1e300)
+    assert F[beta > lower].min(initial=1e300) == M
+
+
+@pytest.mark.parametrize("size", [2, 10, 64, 700])
+def test_a_block_holds_the_worst_violators(size: int) -> None:
+    """Whoever is left out on a side violates less than whoever is in, but for one histogram bin."""
+    F, beta, lower, upper = box(500, seed=1)
+    m, M = extremes(F, beta, lower, upper)
+    chosen = choose((F, beta, lower, upper), [], size, (M, m, m - M))
+    assert len(set(chosen)) == len(chosen) <= size
+    violates = ((beta < upper) & (F > M)) | ((beta > lower) & (m > F))
+    assert violates[chosen].all()
+    if violates.sum() >= size:
+        assert len(chosen) == size
+    inside = np.zeros(500, bool)
+    inside[chosen] = True
+    bin_width = (m - M) / (qp.BINS - 1)
+    for sign, side in ((1.0, (beta < upper) & (beta == lower) & (F > M)), (-1.0, (beta > lower) & (beta == upper) & (m > F))):
+        left, picked = (sign * F)[side & ~inside], (sign * F)[side & inside]
+        if len(left) and len(picked):
+            assert left.max() <= picked.min() + 2 * bin_width
+
+
+def test_half_a_block_may_stay_free_ones_first() -> None:
+    F, beta, lower, upper = box(100, seed=2)
+    m, M = extremes(F, beta, lower, upper)
+    free = np.flatnonzero((lower < beta) & (beta < upper))
+    stuck = np.flatnonzero((beta == lower) | (beta == upper))
+    previous = [*stuck[:20], -1, *free[:6]]
+    chosen = choose((F, beta, lower, upper), previous, 20, (M, m, m - M))
+    assert list(chosen[:6]) == list(free[:6][::-1])
+    assert list(chosen[6:10]) == list(stuck[:20][::-1][:4])
+
+
+@pytest.mark.parametrize("real", ["f4", "f8"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_steps_keep_the_box_the_sum_and_F_and_climb(real: str, bias: bool) -> None:
+    rng = np.random.default_rng(3)
+    n, size = 60, 64
+    X = rng.normal(size=(n, 4))
+    K = np.zeros((size, size), real)
+    K[:n, :n] = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    exact = K[:n, :n].astype(np.float64)
+    y = rng.choice([-1.0, 1.0], n)
+    lower, upper = np.minimum(0.0, 3.0 * y), np.maximum(0.0, 3.0 * y)
+    beta, F = np.zeros(n), y.copy()
+    diagonal = np.ascontiguousarray(np.diagonal(K)[:n])
+    loops = qp.pair_steps if bias else qp.coordinate_steps
+    value = 0.0
+    for _ in range(100_000):
+        used = loops[real](K, diagonal, F, beta, lower, upper, np.empty(n), np.empty(n), 1e-6, 1)
+        climbed = float(y @ beta - 0.5 * beta @ exact @ beta)
+        assert climbed >= value - 1e-12
+        value = climbed
+        assert ((lower <= beta) & (beta <= upper)).all()
+        if not used:
+            break
+    assert used == 0
+    assert np.abs(F - (y - exact @ beta)).max() < 1e-11
+    m, M = extremes(F, beta, lower, upper)
+    if bias:
+        assert abs(beta.sum()) < 1e-12
+        assert m - M < 1e-6 + 1e-11
+    else:
+        assert max(m, -M) <= 1e-6
+
+
+def test_a_block_of_the_largest_size_keeps_places_apart() -> None:
+    """Places take 12 bits of a key: the last of 4096 can be chosen."""
+    n = qp.LARGEST_BLOCK
+    K = np.eye(n, dtype=np.float32)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    F = np.where(y > 0, 0.5, -0.5)
+    F[n - 2], F[n - 1] = 1.0, -1.0
+    beta = np.zeros(n)
+    steps = qp.pair_steps["f4"](
+        *(K, np.ones(n, np.float32), F, beta, np.minimum(0.0, y), np.maximum(0.0, y)),
+        *(np.empty(n), np.empty(n), 1e-3, 1),
+    )
+    assert steps == 1
+    assert np.flatnonzero(beta).tolist() == [n - 2, n - 1]
+    assert beta[n - 2] == 1.0

@@ -1,0 +1,143 @@
+"""What the conformance suite cannot see of the block solver: many rounds, drops from the active set, and float64 at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+
+from svmkit.engine import kernels
+from svmkit.problem import LINEAR, RBF, Kernel, Problem
+from svmkit.solvers import smo
+from svmkit.trace import Progress
+
+EVERY = 10**9
+
+
+def run(problem: Problem, eps: float = 1e-3, budget: int = EVERY, **options: object) -> tuple[smo._State, Progress]:
+    state = smo.start(problem, smo.Options(**options), eps, seed=0)  # type: ignore[arg-type]
+    progress = smo.advance(state, budget)
+    while not (progress.done or progress.stalled):
+        progress = smo.advance(state, budget)
+    return state, progress
+
+
+def large(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
+    X, y = zoo.points(n, 5, seed=11, noise=0.1)
+    return zoo.problem(X, y, Kernel(RBF, gamma), C)
+
+
+@pytest.fixture
+def eager_shrinking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
+    monkeypatch.setattr(smo, "_SHRINK_SHARE", 0.0)
+
+
+@pytest.mark.parametrize("case", [c for c in zoo.CASES if c.definite and c.problem.n >= 30], ids=repr)
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("working_set", [4, 9])
+def test_small_blocks_reach_the_same_optimum(case: zoo.Case, bias: str, working_set: int, eager_shrinking: None) -> None:
+    problem = case.problem if bias == "free" else zoo.without_bias(case).problem
+    eps = 1e-3 * max(1.0, float(np.abs(kernels.diagonal(problem.rows, problem.kernel)).max())) ** 0.5
+    state, progress = run(problem, eps, working_set=working_set)
+    assert progress.done
+    K = oracle.kernel_matrix(problem)
+    beta = oracle.beta_of(problem, smo.solution(state))
+    rounding = 1e-13 * float(np.abs(K).max()) * float(np.abs(beta).sum())
+    assert oracle.violation(K, problem, beta) <= eps + rounding
+    whole, _ = run(problem, eps)
+    assert len(whole.K) > working_set
+    other = oracle.beta_of(problem, smo.solution(whole))
+    slack = eps * float(problem.upper.sum())
+    assert abs(oracle.dual_objective(K, problem.y, beta) - oracle.dual_objective(K, problem.y, other)) <= slack
+
+
+@pytest.mark.parametrize("budget", [1, 7, 1000])
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_cutting_into_calls_changes_nothing_over_many_rounds(budget: int, bias: str, eager_shrinking: None) -> None:
+    case = zoo.Case("large", large(400))
+    problem = case.problem if bias == "free" else zoo.without_bias(case).problem
+    (one, first), (other, second) = (run(problem, budget=b, working_set=24) for b in (EVERY, budget))
+    assert one.rounds == other.rounds > 10
+    assert first == second
+    assert np.array_equal(one.whole.beta, other.whole.beta)
+
+
+def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F of variables dropped at different rounds equals −p − Kβ afresh, to float32 kernel rounding."""
+    problem = large()
+    K = oracle.kernel_matrix(problem)
+    drops: list[int] = []
+    unshrink = smo._unshrink
+
+    def checked(state: smo._State) -> None:
+        drops.append(len(state.drops))
+        monkeypatch.setattr(smo, "_shrink", lambda state: None)
+        unshrink(state)
+        monkeypatch.undo()
+        beta, F = smo._current(state)
+        assert np.abs(F - (problem.y - K @ beta)).max() <= 1e-6 * np.abs(beta).sum()
+
+    monkeypatch.setattr(smo, "_unshrink", checked)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
+    monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
+    while not smo.advance(state, 50).done and not drops:
+        pass
+    assert max(drops) > 2
+
+
+def test_shrinking_changes_the_work_and_not_the_answer() -> None:
+    problem = large()
+    K = oracle.kernel_matrix(problem)
+    values, evaluations = [], []
+    for shrinking in (True, False):
+        state, progress = run(problem, 1e-4, working_set=64, shrinking=shrinking)
+        beta = oracle.beta_of(problem, smo.solution(state))
+        values.append(oracle.dual_objective(K, problem.y, beta))
+        evaluations.append(progress.kernel_evaluations)
+        assert oracle.violation(K, problem, beta) <= 1e-4
+    assert values[0] == pytest.approx(values[1], rel=1e-7)
+    assert evaluations[0] < evaluations[1]
+
+
+def coarse_problems() -> Iterator[Problem]:
+    X, y = zoo.points(300, 4, seed=12)
+    yield zoo.problem(X + 3.0, y, Kernel(RBF, 0.3), 1e4)
+    yield zoo.problem(X * 30.0, y, Kernel(LINEAR), 1e2)
+    yield zoo.problem(X * 10.0, y, Kernel(RBF, 0.02), 1e5)
+
+
+@pytest.mark.parametrize("problem", list(coarse_problems()), ids=["rbf far from the origin", "linear unscaled", "rbf, C 1e5"])
+def test_converged_holds_in_float64_where_float32_is_too_coarse(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
+    state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
+    assert state.engine.packed.real == "f4"
+    progress = smo.advance(state, 3_000_000)
+    if progress.done:
+        K = oracle.kernel_matrix(problem)
+        beta = oracle.beta_of(problem, smo.solution(state))
+        assert oracle.violation(K, problem, beta) <= 1e-3 + 1e-14 * np.abs(K).max() * np.abs(beta).sum()
+    else:
+        assert progress.violation > 1e-3
+
+
+def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gamma‖x‖² = 1e4 leaves float32 kernels three digits; the answer is right all the same."""
+    X, y = zoo.points(300, 4, seed=13)
+    problem = zoo.problem(X + 100.0, y, Kernel(RBF, 0.5), 100.0)
+    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
+    state, progress = run(problem, working_set=64)
+    assert progress.done
+    assert state.engine.packed.real == "f8"
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
+
+
+def test_options_outside_their_range_are_brought_into_it() -> None:
+    problem = large(50)
+    for working_set in (-3, 0, 1, 10**6):
+        _, progress = run(problem, working_set=working_set)
+        assert progress.done

@@ -1,0 +1,100 @@
+"""Certificates against the same figures from a dense Q, for solutions good, bad and without α."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+
+from svmkit.certificate import certify
+from svmkit.data import Rows
+from svmkit.problem import Problem, Solution
+
+DEFINITE = [case for case in zoo.CASES if case.definite]
+
+
+def solution(problem: Problem, beta: np.ndarray, rho: float) -> Solution:
+    origin = np.flatnonzero(beta)
+    return Solution(problem.rows.take(origin), origin, beta[origin], rho)
+
+
+def feasible(problem: Problem, seed: int) -> np.ndarray:
+    """A random β in the box; with a bias, of sum 0 and bounds touched."""
+    rng = np.random.default_rng(seed)
+    alpha = problem.upper * np.clip(rng.normal(0.3, 0.5, problem.n), 0.0, 1.0)
+    if problem.bias == "free":
+        heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()
+        side = problem.y > 0 if heavy > light else problem.y < 0
+        alpha[side] *= min(heavy, light) / max(heavy, light)
+    return problem.y * alpha
+
+
+@pytest.mark.parametrize("case", [*zoo.CASES, *map(zoo.without_bias, zoo.SMALL)], ids=repr)
+def test_certificate_equals_the_dense_one(case: zoo.Case) -> None:
+    problem = case.problem
+    K = oracle.kernel_matrix(problem)
+    beta, rho = feasible(problem, seed=1), 0.25
+    found = certify(problem, solution(problem, beta, rho))
+    size = 1e-9 * (1.0 + np.abs(K).max() * np.abs(beta).sum() ** 2)
+    assert found.primal == pytest.approx(oracle.primal_objective(K, problem, beta, rho), rel=1e-9, abs=size)
+    assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, beta), rel=1e-9, abs=size)
+    assert found.violation == pytest.approx(oracle.violation(K, problem, beta), rel=1e-9, abs=size)
+    if case.definite:
+        assert found.gap == found.primal - found.dual
+    elif problem.kernel.name == "sigmoid":
+        assert math.isnan(found.gap)
+
+
+@pytest.mark.parametrize("case", DEFINITE[:8], ids=repr)
+def test_the_optimum_lies_between_primal_and_dual(case: zoo.Case) -> None:
+    problem = case.problem
+    best = oracle.optimum(problem, oracle.kernel_matrix(problem))
+    for seed in range(3):
+        beta = feasible(problem, seed)
+        for scale in (0.0, 0.3, 1.0, 4.0):  # 4: outside the box, so a clipped copy bounds the dual
+            found = certify(problem, solution(problem, scale * beta, rho=0.1))
+            assert found.dual <= best * (1 + 1e-9)
+            assert found.primal >= best * (1 - 1e-9)
+
+
+def test_unbalanced_coefficients_are_balanced_by_shrinking_the_heavier_class() -> None:
+    problem = zoo.named("rbf")
+    beta = np.where(problem.y > 0, 1.0, -0.25) * problem.upper
+    found = certify(problem, solution(problem, beta, 0.0))
+    K = oracle.kernel_matrix(problem)
+    heavy, light = (problem.y > 0).sum(), 0.25 * (problem.y < 0).sum()
+    balanced = np.where(problem.y > 0, beta * min(1, light / heavy), beta * min(1, heavy / light))
+    assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, balanced))
+
+
+def test_a_solution_without_training_rows_is_certified_through_its_margins() -> None:
+    """w as one row, as linear methods return it: α_i = C where the margin is violated, balanced."""
+    problem = zoo.named("linear")
+    w = np.full((1, 5), 0.2)
+    found = certify(problem, Solution(Rows.from_dense(w), np.array([-1]), np.ones(1), 0.0))
+    responses = problem.rows.to_dense()[:, 1:] @ w[0]
+    hinge = np.maximum(0.0, 1.0 - problem.y * responses)
+    assert found.primal == pytest.approx(0.5 * float((w**2).sum()) + float(problem.upper @ hinge))
+    alpha = np.where(hinge > 0, problem.upper, 0.0)
+    heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()
+    alpha[problem.y == (1.0 if heavy > light else -1.0)] *= min(heavy, light) / max(heavy, light)
+    assert found.dual == pytest.approx(oracle.dual_objective(oracle.kernel_matrix(problem), problem.y, problem.y * alpha))
+    assert found.gap > 0
+
+
+def test_given_responses_are_used() -> None:
+    problem = zoo.named("rbf")
+    beta = feasible(problem, seed=2)
+    plain = solution(problem, beta, 0.0)
+    responses = oracle.kernel_matrix(problem) @ beta
+    given = Solution(plain.basis, plain.origin, plain.coef, plain.rho, responses=responses + 1e-3)
+    assert certify(problem, given).dual == pytest.approx(certify(problem, plain).dual - 0.5e-3 * beta.sum(), abs=1e-9)
+    assert certify(problem, given).primal != certify(problem, plain).primal
+
+
+def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
+    problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
+    assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)
