@@ -33,6 +33,7 @@ def test_the_group_imports_no_command(args: list[str]) -> None:
         "svmkit",
         "svmkit.cli",
         "svmkit.cli.main",
+        "svmkit.cli.streams",
         "svmkit.errors",
     }
 

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from svmkit import __version__
+from svmkit.cli import streams
 from svmkit.errors import SvmkitError
 
 COMMANDS = {
@@ -86,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def guarded(action: Callable[[], Any]) -> int:
     """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
+    streams.settle()
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = int(action() or 0)
@@ -99,12 +101,11 @@ def guarded(action: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _say("stopped; nothing was written", 130)
     except BrokenPipeError:  # whoever read our output has seen enough
-        _forget_stdout()
+        streams.forget(sys.stdout)
         return 1
     except OSError as error:
-        _forget_stdout()
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return _say(f"{where}{error.strerror or error}", 1)
+        streams.forget(sys.stdout)
+        return _say(streams.complaint(error), 1)
     except MemoryError:
         return _say("not enough memory for this", 1)
     except Exception as error:
@@ -117,16 +118,9 @@ def guarded(action: Callable[[], Any]) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"svmkit: {message}", err=True)
+    streams.last_words(f"svmkit: {message}")
     return code
 
 
 def _terminate(signum: int, frame: object) -> None:
     sys.exit(128 + signum)
-
-
-def _forget_stdout() -> None:
-    """Points stdout at nothing, so that what is left in its buffer raises no second error when Python exits."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)

@@ -11,7 +11,7 @@ import pytest
 from shell import process, svmkit
 
 from svmkit import __version__
-from svmkit.cli import main
+from svmkit.cli import main, streams
 from svmkit.errors import DataError, UsageError
 
 
@@ -44,7 +44,7 @@ def raising(error: BaseException) -> Callable[[], None]:
         (UsageError("-c: no"), 2, "svmkit: -c: no\n"),
         (DataError("Wrong input format at line 3", "f: why"), 1, "svmkit: Wrong input format at line 3\nf: why\n"),
         (FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x"), 1, "svmkit: x: No such file or directory\n"),
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 1, "svmkit: No space left on device\n"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 1, "svmkit: standard output: No space left on device\n"),
         (BrokenPipeError(), 1, ""),
         (MemoryError(), 1, "svmkit: not enough memory for this\n"),
         (KeyboardInterrupt(), 130, "svmkit: stopped; nothing was written\n"),
@@ -54,7 +54,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 def test_exit_codes(
     error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(main, "_forget_stdout", lambda: None)
+    monkeypatch.setattr(streams, "forget", lambda stream: None)
     assert main.guarded(raising(error)) == code
     assert capsys.readouterr() == ("", text)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli.compat.argv import Arguments, Usage, atof
 from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, warn
-from svmkit.errors import DataError, OutputError, SvmkitError
+from svmkit.errors import DataError, SvmkitError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
@@ -85,10 +85,9 @@ def _scale(call: Call) -> None:
     if _has_index_0(dataset):
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
-    if sys.stdout is None:
-        raise OutputError("can't write to standard output: it is closed")
     for lines in scaled_lines(dataset, scaling):
         sys.stdout.buffer.write(lines)
+    sys.stdout.flush()
     before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
     if after > before:
         warn(

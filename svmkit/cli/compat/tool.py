@@ -6,8 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
+from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
 
@@ -17,10 +17,10 @@ _listening: list[ColdStart] = []
 
 def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str] | None) -> int:
     """Runs ``body`` on the arguments (default: the process's own); whatever goes wrong becomes a line for people and a 1."""
+    streams.settle()
     try:
         body(sys.argv[1:] if argv is None else list(argv))
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         return 0
     except Usage as error:
         return _show_usage(error.complaint, usage)
@@ -33,7 +33,7 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
     except BrokenPipeError:
         return _fail(f"{name}: standard output was closed by its reader before all was written")
     except OSError as error:
-        return _fail(f"{name}: {error.filename or 'standard output'}: {error.strerror or error}")
+        return _fail(f"{name}: {streams.complaint(error)}")
     except MemoryError:
         return _fail(f"{name}: not enough memory for this")
     except Exception as error:
@@ -48,16 +48,13 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
 
 def say(text: str) -> None:
     """Writes ``text`` to standard output at once."""
-    if sys.stdout is None:
-        raise OutputError("can't write to standard output: it is closed")
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def warn(text: str) -> None:
-    """Writes a line to standard error, if there is one."""
-    if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)
+    """Writes a line to standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def check_input(path: str, complaint: str) -> None:
@@ -113,27 +110,16 @@ def _show_usage(complaint: str, usage: str) -> int:
         if complaint:
             warn(complaint)
         say(usage)
-    except (OSError, OutputError):
-        _forget_stdout()
+    except OSError:
+        streams.forget(sys.stdout)
     return 1
 
 
 def _fail(text: str) -> int:
     """Says ``text``, and drops what standard output still holds if that cannot be written."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
-        _forget_stdout()
-    with suppress(OSError):  # nobody may be left to tell
-        warn(text)
+        streams.forget(sys.stdout)
+    streams.last_words(text)
     return 1
-
-
-def _forget_stdout() -> None:
-    """Points standard output at nothing, so that what is left in its buffer raises no second error when Python exits."""
-    if sys.stdout is None:
-        return
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)

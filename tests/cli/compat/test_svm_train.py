@@ -291,7 +291,7 @@ def test_a_closed_standard_output_is_one_line(argv: list[str], folder: Path, tmp
     process = start("svm-train", argv, tmp_path, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     _, err = process.communicate()
     assert process.returncode == 1
-    assert without_compiling(err.decode()) == "can't write to standard output: it is closed\n" * bool(argv)
+    assert without_compiling(err.decode()) == "svm-train: can't write to standard output: it is closed\n" * bool(argv)
 
 
 def test_a_usage_error_imports_nothing_heavy(tmp_path: Path) -> None:
