@@ -32,6 +32,7 @@ def test_the_group_imports_no_command(args: list[str]) -> None:
     assert {name for name in modules if name.startswith("svmkit")} == {
         "svmkit",
         "svmkit.cli",
+        "svmkit.cli.interrupt",
         "svmkit.cli.main",
         "svmkit.cli.streams",
         "svmkit.errors",

@@ -1,14 +1,31 @@
-"""Ctrl-C and SIGTERM during training: the first lets the solver stop and its model be saved; the second stops at once."""
+"""Ctrl-C and SIGTERM: what they do while a command runs, and that the first during training lets the model so far be saved."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Handler = Callable[[int, FrameType | None], Any]
+
 _NOTICE = b"\nsvmkit: stopping; the model so far will be saved (once more: stop at once, save nothing)\n"
+
+
+@contextmanager
+def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """Handles signals inside the block, but not those that the process was started to ignore (nohup, a script's ``&``)."""
+    previous = {signum: signal.getsignal(signum) for signum in handlers}
+    taken = {signum: handler for signum, handler in previous.items() if handler not in (signal.SIG_IGN, None)}
+    for signum in taken:
+        signal.signal(signum, handlers[signum])
+    try:
+        yield
+    finally:
+        for signum, handler in taken.items():
+            signal.signal(signum, handler)
 
 
 class Interrupts:
@@ -17,7 +34,7 @@ class Interrupts:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.signum = 0
-        self._previous: dict[int, Any] = {}
+        self._handling = handling({signal.SIGINT: self._handle, signal.SIGTERM: self._handle})
 
     def interrupted(self) -> bool:
         """Whether a signal has come."""
@@ -29,12 +46,11 @@ class Interrupts:
         return 128 + self.signum if self.signum else 0
 
     def __enter__(self) -> Interrupts:
-        self._previous = {signum: signal.signal(signum, self._handle) for signum in _SIGNALS}
+        self._handling.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for signum, handler in self._previous.items():
-            signal.signal(signum, handler)
+        self._handling.__exit__(None, None, None)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.signum:

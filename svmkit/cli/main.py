@@ -16,6 +16,7 @@ import click
 
 from svmkit import __version__
 from svmkit.cli import streams
+from svmkit.cli.interrupt import handling
 from svmkit.errors import SvmkitError
 
 COMMANDS = {
@@ -88,7 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(action: Callable[[], Any]) -> int:
     """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
     streams.settle()
-    previous = signal.signal(signal.SIGTERM, _terminate)
+    with handling({signal.SIGTERM: _terminate}):
+        return _exit_code(action)
+
+
+def _exit_code(action: Callable[[], Any]) -> int:
     try:
         code = int(action() or 0)
         sys.stdout.flush()
@@ -113,8 +118,6 @@ def guarded(action: Callable[[], Any]) -> int:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return _say(f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1.", 1)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def _say(message: str, code: int) -> int:

@@ -111,6 +111,18 @@ def test_before_training_there_is_nothing_to_save(signum: int, code: int, text: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_signals_ignored_from_the_start_stay_ignored() -> None:
+    """As in a script's background jobs: a Ctrl-C meant for what runs in front must not reach them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupts(quiet=True) as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not stop.interrupted()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_handlers_are_put_back(capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with Interrupts(quiet=True) as stop:

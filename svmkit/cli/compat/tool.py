@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
+from svmkit.cli.interrupt import handling
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
 
 _COLD_S = 2.0
@@ -18,8 +20,13 @@ _listening: list[ColdStart] = []
 def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str] | None) -> int:
     """Runs ``body`` on the arguments (default: the process's own); whatever goes wrong becomes a line for people and a 1."""
     streams.settle()
+    with handling({signal.SIGTERM: signal.default_int_handler}):  # so that temporary files go, as with Ctrl-C
+        return _exit_code(name, usage, body, sys.argv[1:] if argv is None else list(argv))
+
+
+def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str]) -> int:
     try:
-        body(sys.argv[1:] if argv is None else list(argv))
+        body(argv)
         sys.stdout.flush()
         return 0
     except Usage as error:

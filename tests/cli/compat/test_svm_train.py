@@ -242,7 +242,8 @@ def test_an_unwritable_model_is_refused_before_training(folder: Path) -> None:
     assert (outcome.code, outcome.out, outcome.first_error) == (1, "", "can't save model to file folder")
 
 
-def test_ctrl_c_saves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_nothing(signum: int, tmp_path: Path) -> None:
     rows = "".join(
         f"{1 if (r * 7919) % 13 < 6 else -1} 1:{(r * 37) % 101 / 101} 2:{(r * 59) % 211 / 211}\n" for r in range(3000)
     )
@@ -251,7 +252,7 @@ def test_ctrl_c_saves_nothing(tmp_path: Path) -> None:
     process = start("svm-train", argv, tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.read(1) == b"."
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signum)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, without_compiling(err.decode())) == (1, "\nsvm-train: interrupted before it was done\n")
     assert [path.name for path in tmp_path.iterdir()] == ["hard"]
