@@ -9,7 +9,7 @@ and its dual as one quadratic programme for every SVM type (LIBSVM's reduction):
     min  ½ αᵀQα + pᵀα    s.t.  0 ≤ α ≤ upper,   sᵀα = sᵀ(start),   Q_ij = s_i s_j K(row_i, row_j)
 
 with m variables over n rows: ``row_of`` says which row a variable belongs to (m = 2n in regression). Without a bias the
-equality is dropped; the ν types keep one per class instead.
+equality is dropped.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class DualQP:
-    """The dual as data; all arrays (m,). ``per_class`` keeps one equality for each sign instead of one for both."""
+    """The dual as data; all arrays (m,)."""
 
     sign: Floats
     linear: Floats
     upper: Floats
     start: Floats
     row_of: Ints
-    equality: Literal["one", "per_class", "none"]
+    equality: Literal["one", "none"]
 
 
 @dataclass(frozen=True)

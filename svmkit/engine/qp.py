@@ -83,6 +83,8 @@ def _take_worst(
     """Adds up to ``wanted`` of the variables with sign·(bound − β) > 0 and sign·F beyond sign·edge, largest first to 1/1024 of
     ``width``, lowest number first within that; returns the new length of ``chosen``.
     """
+    if wanted <= 0:
+        return n
     counts[:] = 0
     scale = (_BINS - 1) / width
     for i in range(len(F)):
