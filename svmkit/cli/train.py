@@ -19,6 +19,7 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.data import Dataset
     from svmkit.fit import FitResult
+    from svmkit.trace import Status
 
 EPILOG = """\b
 Files:
@@ -123,8 +124,9 @@ def command(
     if folds is not None:
         if model is not None or holdout is not None or trace is not None:
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout or --trace")
-        return _cross_validate(data, config, folds, balance, as_json, quiet)
-    model = _model_path(data, model, as_json)
+        return _cross_validate(data, config, folds, balance, as_json, quiet, strict)
+    model = _model_path(data, model)
+    _check_streams(data, holdout, model, trace, as_json)
     files.check_output(model, data)
     if trace is not None:
         files.check_output(trace, data, model)
@@ -139,18 +141,26 @@ def command(
             _report(result, model, held_out, as_json, reporter)
     if stop.interrupted():
         return stop.exit_code
-    return 3 if strict and not _complete(result) else 0
+    return 3 if strict and not _complete(result.status) else 0
 
 
-def _model_path(data: str, model: str | None, as_json: bool) -> str:
+def _model_path(data: str, model: str | None) -> str:
     """Where the model goes."""
-    if model is None:
-        if data == "-":
-            raise UsageError("DATA is standard input: name the MODEL file (or - for standard output)")
-        return os.path.basename(os.path.normpath(data)) + ".model"
-    if model == "-" and as_json:
-        raise UsageError("--json and a MODEL of - would both write standard output; name a model file")
-    return model
+    if model is not None:
+        return model
+    if data == "-":
+        raise UsageError("DATA is standard input: name the MODEL file (or - for standard output)")
+    return os.path.basename(os.path.normpath(data)) + ".model"
+
+
+def _check_streams(data: str, holdout: str | None, model: str, trace: str | None, as_json: bool) -> None:
+    """Raises UsageError where one standard stream would serve two purposes."""
+    if data == holdout == "-":
+        raise UsageError("DATA and --holdout cannot both be standard input")
+    writers = [name for name, path in (("a MODEL of -", model), ("--trace -", trace)) if path == "-"]
+    writers += ["--json"] * as_json
+    if len(writers) > 1:
+        raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")
 
 
 def _read(data: str, config: TrainConfig, reporter: Reporter, training: bool = True) -> Dataset:
@@ -243,18 +253,21 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
         line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
     if as_json:
         click.echo(report.to_json(values))
-    if not _complete(result):
+    if not _complete(result.status):
         reporter.warn(line)
     elif not reporter.quiet:
         reporter.note(line)
 
 
-def _complete(result: FitResult) -> bool:
+def _complete(status: Status) -> bool:
     """Whether training ran to its own end."""
-    return result.status.value in ("CONVERGED", "COMPLETED")
+    return status.value in ("CONVERGED", "COMPLETED")
 
 
-def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool) -> int:
+def _cross_validate(
+    data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool, strict: bool
+) -> int:
+    """Prints the accuracy; a time limit is shared evenly among the folds."""
     import numpy as np
 
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
@@ -264,9 +277,12 @@ def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str |
         files.begin(config.threads, reporter)
         dataset = _read(data, config, reporter)
         config = _balanced(config, dataset) if balance else config
+        if config.time_limit_s is not None:
+            config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
         n_class = len(np.unique(np.trunc(dataset.y)))
         machines = reporter.machines(n_folds * n_class * (n_class - 1) // 2)
         split = folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
+        unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:
             predicted = cross_validate(
                 dataset,
@@ -275,14 +291,19 @@ def _cross_validate(data: str, config: TrainConfig, n_folds: int, balance: str |
                 interrupted=stop.interrupted,
                 on_progress=machines.progress,
                 on_machine=machines.done,
+                on_fit=lambda found: None if _complete(found.status) else unfinished.append(found.status.value),
                 on_warning=reporter.warn,
             )
     if stop.interrupted():
         reporter.note("stopped; there is no cross-validation accuracy to report")
         return stop.exit_code
-    accuracy = float((predicted == np.trunc(dataset.y)).mean())
+    if unfinished:
+        reasons = ", ".join(sorted(set(unfinished)))
+        reporter.warn(f"in {len(unfinished)} of {n_folds} folds training stopped before the tolerance ({reasons})")
+    right = predicted == dataset.y
     if as_json:
-        click.echo(report.to_json({"folds": n_folds, "n": dataset.n, "accuracy": accuracy, "error": 1 - accuracy}))
+        scores = {"accuracy": right.mean(), "error": (~right).mean()}
+        click.echo(report.to_json({"folds": n_folds, "n": dataset.n, **scores, "unfinished": len(unfinished)}))
     else:
-        click.echo(f"Cross Validation Accuracy = {100 * accuracy:g}%")
-    return 0
+        click.echo(f"Cross Validation Accuracy = {100 * right.mean():g}%")
+    return 3 if strict and unfinished else 0

@@ -12,7 +12,7 @@ from svmkit.trace import TraceRow
 
 
 class TraceWriter:
-    """Writes rows to ``path`` as they come; ``-`` is not a file, and an existing file is replaced.
+    """Writes rows to ``path`` (``-`` is standard output) as they come; an existing file is replaced.
 
     Raises OutputError where the file cannot be written.
     """
@@ -20,7 +20,7 @@ class TraceWriter:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            self._file: TextIO = open(path, "w", encoding="ascii")  # noqa: SIM115  (closed by __exit__)
+            self._file: TextIO = open(1 if path == "-" else path, "w", encoding="ascii", closefd=path != "-")  # noqa: SIM115
         except OSError as error:
             raise self._refusal(error) from None
 

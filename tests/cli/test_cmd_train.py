@@ -106,11 +106,29 @@ def test_cross_validation_prints_its_accuracy(data: Path, tmp_path: Path) -> Non
     percent = float(done.stdout.removeprefix("Cross Validation Accuracy = ").removesuffix("%\n"))
     report = strict_json(svmkit("train", "-v", "5", "--json", data).stdout)
     assert report["accuracy"] * 100 == pytest.approx(percent, rel=1e-5)
-    assert report == {"folds": 5, "n": 60, "accuracy": report["accuracy"], "error": pytest.approx(1 - report["accuracy"])}
+    wrong = round(60 * (1 - report["accuracy"]))
+    assert report == {"folds": 5, "n": 60, "accuracy": (60 - wrong) / 60, "error": wrong / 60, "unfinished": 0}
     assert (
         svmkit("train", "-v", "5", "--json", "--seed", "5", data).stdout
         == svmkit("train", "-v", "5", "--json", "--seed", "5", "-j", "1", data).stdout
     )
+
+
+def test_cross_validation_says_which_folds_are_unfinished(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", n=300)
+    limit = ["train", "-v", "3", "--solver", "pair", "--max-iter", "2", data]
+    loose, strict = svmkit(*limit), svmkit(*limit, "--strict")
+    assert (loose.returncode, strict.returncode) == (0, 3)
+    assert loose.stderr.splitlines()[-1] == "svmkit: warning: in 3 of 3 folds training stopped before the tolerance (MAX_ITER)"
+    assert strict_json(svmkit(*limit, "--json").stdout)["unfinished"] == 3
+
+
+def test_labels_between_classes_are_wrong_in_cross_validation_as_elsewhere(tmp_path: Path) -> None:
+    """A label of 1.5 trains class 1 and is never equal to it: svm-train's rule."""
+    data = write_blobs(tmp_path / "d")
+    data.write_text(data.read_text().replace("\n1 ", "\n1.5 "))
+    text = svmkit("train", "-v", "2", data).stdout
+    assert svmkit("svm-train", "-q", "-v", "2", data).stdout == text
 
 
 def test_holdout_file_is_scored(data: Path, tmp_path: Path) -> None:
@@ -140,6 +158,13 @@ def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path
     assert rows[-1].primal == report["primal"]
     assert 0 <= rows[-1].holdout_error <= 1
     assert np.all(np.diff([row.steps for row in rows]) >= 0)
+
+
+def test_the_trace_may_go_to_standard_output(data: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "--trace", "-", data, tmp_path / "m", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [strict_json(line)["machine"] for line in done.stdout.splitlines()][-1] == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"blobs", "m"}
 
 
 def test_stopping_early_is_a_warning_and_strict_makes_it_a_code(tmp_path: Path) -> None:
@@ -183,6 +208,9 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "."], 1, "."),
         (["-"], 2, "name the MODEL"),
         (["good", "-", "--json"], 2, "--json"),
+        (["good", "m", "--json", "--trace", "-"], 2, "--trace -"),
+        (["good", "-", "--trace", "-"], 2, "--trace -"),
+        (["-", "m", "--holdout", "-"], 2, "--holdout"),
         (["good", "m", "-v", "5"], 2, "-v"),
         (["good", "-v", "1"], 2, "-v 1"),
         (["good", "m", "-s", "3"], 2, "epsilon_svr"),
