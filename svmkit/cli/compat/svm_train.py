@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from svmkit.cli.compat.argv import Arguments, Usage, atof, atoi
-from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, say, warn
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, prefaced, run_tool, say, warn
 from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
 from svmkit.errors import SvmkitError
 
@@ -130,13 +130,15 @@ def _train(call: Call) -> None:
     if call.n_folds:
         _cross_validate(call.n_folds, dataset, config, text)
         return
-    check_output(call.model, f"can't save model to file {call.model}")
+    complaint = f"can't save model to file {call.model}"
+    check_output(call.model, complaint)
     from svmkit.fit import fit
     from svmkit.io.model_libsvm import write_model
 
     found = fit(dataset, config, on_progress=text.progress, on_machine=text.machine, on_warning=text.warning)
     text.fitted(found)
-    write_model(call.model, found.model, style="libsvm")
+    with prefaced(complaint):
+        write_model(call.model, found.model, style="libsvm")
 
 
 def _refuse_what_is_missing(call: Call) -> None:

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
@@ -81,8 +82,15 @@ def check_output(path: str, complaint: str) -> None:
     """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written."""
     from svmkit.io.files import check_writable
 
-    try:
+    with prefaced(complaint):
         check_writable(path)
+
+
+@contextmanager
+def prefaced(complaint: str) -> Iterator[None]:
+    """Puts ``complaint``, LIBSVM's own first line, before the reason of an OutputError in the block."""
+    try:
+        yield
     except OutputError as error:
         raise OutputError(f"{complaint}\n{error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -240,6 +241,16 @@ def test_standard_input(packed: bool, folder: Path, tmp_path: Path) -> None:
 def test_an_unwritable_model_is_refused_before_training(folder: Path) -> None:
     outcome = ours("svm-train", ["two", "folder"], folder)
     assert (outcome.code, outcome.out, outcome.first_error) == (1, "", "can't save model to file folder")
+
+
+def test_a_full_disk_is_svm_trains_first_line(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "two").write_bytes((folder / "two").read_bytes())
+    assert ours("svm-train", ["two", "m"], folder).code == 0  # whatever must be compiled is, before files are limited
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
+    process = start("svm-train", ["-q", "two", "m"], tmp_path, stderr=subprocess.PIPE, **limit)
+    _, err = process.communicate(timeout=60)
+    text = "can't save model to file m\ncan't write m: File too large; nothing was overwritten\n"
+    assert (process.returncode, without_compiling(err.decode())) == (1, text)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
