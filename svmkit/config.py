@@ -53,7 +53,7 @@ class TrainConfig:
             ("-s", self.svm_type in SVM_TYPES, f"unknown svm type {self.svm_type!r}; one of {', '.join(SVM_TYPES)}"),
             ("-t", self.kernel in KERNELS, f"unknown kernel {self.kernel!r}; one of {', '.join(KERNELS)}"),
             ("-g", not uses_gamma or self.gamma >= 0, f"gamma {self.gamma:g} must not be negative"),
-            ("-d", self.kernel != "polynomial" or self.degree >= 0, f"degree {self.degree} must not be negative"),
+            ("-d", self.kernel != "polynomial" or 0 <= self.degree < 2**31, f"degree {self.degree} must lie in 0 … 2^31 − 1"),
             ("-c", self.C > 0, f"C {self.C:g} must be greater than 0"),
             ("--lambda", self.lam is None or (self.lam > 0 and math.isfinite(self.lam)), f"{self.lam} must be greater than 0"),
             ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),

@@ -58,9 +58,10 @@ class Rows(NamedTuple):
         )
 
     def sqnorms(self) -> Floats:
-        """Squared Euclidean norms (n,)."""
+        """Squared Euclidean norms (n,); infinite where they leave the range of doubles."""
         sums = np.zeros(self.n + 1)
-        squares = self.data * self.data
+        with np.errstate(over="ignore"):
+            squares = self.data * self.data
         filled = np.flatnonzero(np.diff(self.indptr))
         if len(filled):
             sums[filled] = np.add.reduceat(squares, self.indptr[:-1][filled])

@@ -25,6 +25,9 @@ from svmkit.trace import Limits, Progress, Status, TraceRow
 
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
+#: A sum of as many squares as memory holds is still a double.
+_LARGEST_VALUE = 1e150
+
 #: Best first; a model of several machines is as good as its worst.
 _BY_MERIT = (
     Status.CONVERGED,
@@ -107,6 +110,7 @@ def fit(
     config.check()
     _check_type(config)
     used = usable_examples(dataset)
+    _refuse_huge_values(dataset)
     labels, members = group_classes(dataset.y, used)
     if len(labels) == 1:
         on_warning(ONE_CLASS)
@@ -188,6 +192,19 @@ def usable_examples(dataset: Dataset) -> Ints:
     if len(used) == 0:
         raise DataError(f"{dataset.source or 'the data'}: every example has weight 0, none is left to train on")
     return used
+
+
+def _refuse_huge_values(dataset: Dataset) -> None:
+    """Raises DataError for a value whose products with others leave the range of doubles."""
+    values = dataset.rows.data
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= _LARGEST_VALUE:
+        return
+    place = int(np.flatnonzero(np.abs(values) > _LARGEST_VALUE)[0])
+    row = int(np.searchsorted(dataset.rows.indptr, place, side="right"))
+    raise DataError(
+        f"{dataset.source or 'the data'}: example {row} has {values[place]:g} for feature {dataset.rows.indices[place]}: "
+        f"values above {_LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
+    )
 
 
 def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:

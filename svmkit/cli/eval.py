@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from svmkit.cli import files
-from svmkit.cli.options import CONTEXT, config_option, json_option, quiet_option, threads_option, weight_option, without_bias
+from svmkit.cli.options import (
+    CONTEXT,
+    config_option,
+    json_option,
+    quiet_option,
+    refuse_lambda_with_C,
+    threads_option,
+    weight_option,
+    without_bias,
+)
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import certificate, class_labels, to_json
 from svmkit.config import TrainConfig
@@ -43,10 +52,14 @@ A model file holds neither C nor class weights: --certificate needs the -c and -
 @threads_option
 @json_option
 @quiet_option
-def command(*, data: str, model: str, certified: bool, threads: int, as_json: bool, quiet: bool, **settings: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, /, *, data: str, model: str, certified: bool, threads: int, as_json: bool, quiet: bool, **settings: Any
+) -> None:
     """Score MODEL on the labelled examples of DATA."""
     config = TrainConfig(threads=threads, **settings)
     config.check()
+    refuse_lambda_with_C(ctx)
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         found, dataset = files.read_model_and_data(model, data, reporter)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
+from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -121,6 +122,12 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
     return stack(*_CONFIG_OPTIONS)(function)
+
+
+def refuse_lambda_with_C(ctx: click.Context) -> None:
+    """Raises UsageError where the command line gives both."""
+    if {ctx.get_parameter_source(field) for field in ("C", "lam")} == {click.core.ParameterSource.COMMANDLINE}:
+        raise UsageError("--lambda and -c are two ways to say the same; give one of them")
 
 
 def stack(*options: Callable[[Any], Any]) -> Callable[[F], F]:

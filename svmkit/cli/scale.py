@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import click
@@ -52,8 +53,11 @@ def command(
     """Bring every feature of DATA into the range from --lower to --upper."""
     if save is not None and restore is not None:
         raise UsageError("--save and --restore exclude each other: a restored scaling is saved already")
-    if not lower < upper or (labels is not None and not labels[0] < labels[1]):
-        raise UsageError("the lower limit must be below the upper one")
+    for low, high in [(lower, upper), *([labels] if labels else [])]:
+        if not (low < high and math.isfinite(high - low)):
+            raise UsageError("the lower limit must be below the upper one, and both finite")
+    if data == restore == "-":
+        raise UsageError("DATA and --restore cannot both be standard input")
     files.check_output(output, data, *([restore] if restore else []))
     if save is not None:
         files.check_output(save, data, output)

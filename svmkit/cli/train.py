@@ -11,7 +11,7 @@ import click
 
 from svmkit.cli import files, report
 from svmkit.cli.interrupt import Interrupts
-from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, stack, threads_option
+from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, refuse_lambda_with_C, stack, threads_option
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
@@ -117,8 +117,7 @@ def command(
     """Train a support vector machine on DATA and write it to MODEL."""
     config = TrainConfig(**settings)
     config.check()
-    if config.lam is not None and ctx.get_parameter_source("C") is not click.core.ParameterSource.DEFAULT:
-        raise UsageError("--lambda and -c are two ways to say the same; give one of them")
+    refuse_lambda_with_C(ctx)
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
     if folds is not None:

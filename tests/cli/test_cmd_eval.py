@@ -92,6 +92,7 @@ def test_the_table_for_people_says_the_same(tmp_path: Path) -> None:
         (["--certificate", "--no-bias", "d", "m"], 1, "rho"),
         (["--certificate", "d", "regression"], 1, "epsilon_svr"),
         (["-c", "-1", "d", "m"], 2, "-c"),
+        (["-c", "1", "--lambda", "1", "d", "m"], 2, "--lambda"),
         (["empty", "m"], 1, "empty"),
         (["d", "nosuch"], 1, "nosuch"),
     ],

@@ -77,6 +77,9 @@ def test_pipes(data: str) -> None:
         (["-r", "d", "d"], 1, "d, line 1"),
         (["-s", "no/such/r", "d"], 1, "no/such"),
         (["-l", "nan", "d"], 2, "limit"),
+        (["-u", "inf", "d"], 2, "limit"),
+        (["-l", "-1e308", "-u", "1e308", "d"], 2, "limit"),
+        (["-r", "-", "-"], 2, "standard input"),
     ],
 )
 def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, data: str, tmp_path: Path) -> None:
