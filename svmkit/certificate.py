@@ -64,13 +64,13 @@ def certify(problem: Problem, solution: Solution) -> Certificate:
 
 
 def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias) -> float:
-    """The violation defined at the top of this file; 0 where no pair (or coordinate) can move."""
+    """The violation defined at the top of this file; 0 where no pair (or coordinate) can move, nan where F has a nan."""
     can_rise = beta < np.maximum(0.0, upper * y)
     can_fall = beta > np.minimum(0.0, upper * y)
     most = float(F[can_rise].max(initial=-np.inf))
     least = float(F[can_fall].min(initial=np.inf))
-    worst = most - least if bias == "free" else max(most, -least)
-    return max(0.0, worst)
+    worst = most - least if bias == "free" else np.maximum(most, -least)
+    return float(np.maximum(0.0, worst))  # max() would drop a nan
 
 
 def _respond(problem: Problem, solution: Solution) -> Floats:

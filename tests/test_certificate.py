@@ -9,9 +9,9 @@ import oracle
 import pytest
 import zoo
 
-from svmkit.certificate import certify
+from svmkit.certificate import certify, kkt_violation
 from svmkit.data import Rows
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Bias, Problem, Solution
 
 DEFINITE = [case for case in zoo.CASES if case.definite]
 
@@ -98,3 +98,10 @@ def test_given_responses_are_used() -> None:
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
     problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
     assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_violation_that_is_not_known_is_not_0(bias: Bias) -> None:
+    """Where kernel values overflow, responses are nan."""
+    F, y = np.array([np.nan, 1.0]), np.array([1.0, -1.0])
+    assert np.isnan(kkt_violation(F, np.zeros(2), y, np.ones(2), bias))

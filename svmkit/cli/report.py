@@ -72,7 +72,8 @@ def class_labels(model: Model) -> list[list[int]]:
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
     done = {"CONVERGED": "converged", "COMPLETED": "completed"}.get(result.status.value, f"stopped ({result.status.value})")
-    gap = f"gap {result.gap:.3g}" if math.isfinite(result.gap) else "no gap (the kernel is not positive semidefinite)"
+    why = "the kernel is not positive semidefinite" if math.isfinite(result.primal) else "kernel values overflow"
+    gap = f"gap {result.gap:.3g}" if math.isfinite(result.gap) else f"no gap ({why})"
     return (
         f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {result.model.n_support:,} support vectors, "
         f"{gap}, violation {result.violation:.3g}; {written}"

@@ -68,6 +68,11 @@ def test_a_kernel_without_a_gap_gives_null(data: Path, tmp_path: Path) -> None:
     assert report["gap"] is None
 
 
+def test_kernel_values_that_overflow_are_named_as_the_reason(data: Path, tmp_path: Path) -> None:
+    done = process("train", "-t", "1", "-r", "1e300", data, tmp_path / "m")
+    assert "no gap (kernel values overflow), violation nan" in done.stderr
+
+
 def test_standard_input_and_output(data: Path, tmp_path: Path) -> None:
     straight = process("train", "-q", data, "-")
     piped = process("train", "-q", "-", tmp_path / "m", stdin=data.read_bytes())
