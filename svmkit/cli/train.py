@@ -215,13 +215,10 @@ def _fit(
     reporter: Reporter,
     stop: Interrupts,
 ) -> FitResult:
-    import numpy as np
-
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
 
-    n_class = len(np.unique(np.trunc(dataset.y)))
-    machines = reporter.machines(n_class * (n_class - 1) // 2)
+    machines = reporter.machines(_n_pairs(dataset))
     with TraceWriter(trace) if trace is not None else nullcontext() as writer:
         return fit(
             dataset,
@@ -233,6 +230,14 @@ def _fit(
             on_warning=reporter.warn,
             holdout=held_out,
         )
+
+
+def _n_pairs(dataset: Dataset) -> int:
+    """Pairs of classes: the machines of one model."""
+    import numpy as np
+
+    n_class = len(np.unique(np.trunc(dataset.y)))
+    return n_class * (n_class - 1) // 2
 
 
 def _save(result: FitResult, path: str) -> None:
@@ -267,8 +272,6 @@ def _cross_validate(
     data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool, strict: bool
 ) -> int:
     """Prints the accuracy; a time limit is shared evenly among the folds."""
-    import numpy as np
-
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
     from svmkit.fit import cross_validate, folds
 
@@ -278,8 +281,7 @@ def _cross_validate(
         config = _balanced(config, dataset) if balance else config
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        n_class = len(np.unique(np.trunc(dataset.y)))
-        machines = reporter.machines(n_folds * n_class * (n_class - 1) // 2)
+        machines = reporter.machines(n_folds * _n_pairs(dataset))
         split = folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:

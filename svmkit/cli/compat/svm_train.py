@@ -46,7 +46,7 @@ _LEAST_CAP, _CAP_FACTOR = 10_000_000, 100
 
 @dataclass
 class Call:
-    """What the arguments ask for. ``config`` holds what svmkit knows by the same meaning, under svmkit's names."""
+    """What the arguments ask for; settings that ``TrainConfig`` has too go by its names and start from its defaults."""
 
     svm_type: int = 0
     kernel: int = 2
