@@ -9,27 +9,26 @@ processes load that code with llvmlite alone and call it through ctypes (which r
 * it allocates nothing, raises nothing, and calls only ``@helper`` functions that it names directly (not ``module.name``);
 * division follows IEEE (``error_model="numpy"``), nothing checks bounds.
 
-The store is ``$SVMKIT_CACHE`` (default ``$XDG_CACHE_HOME/svmkit`` or ``~/.cache/svmkit``), one folder per hash of our sources,
-numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm. Where
-the store cannot be written, code is compiled in memory for this process alone. Off Linux, or with ``SVMKIT_JIT=numba``, numba
-calls the functions itself, with its own cache in the same folder.
+Where the store (_store.py) cannot be written, code is compiled in memory for this process alone. Off Linux, or with
+``SVMKIT_JIT=numba``, numba calls the functions itself, with its own cache in the store's folder.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+
+from svmkit import _store
 
 FastMath = set[str] | bool
 
@@ -49,7 +48,7 @@ _CTYPES: dict[str, Any] = {
     "u1": ctypes.c_uint8,
     "void": ctypes.c_int64,
 }
-_KEPT_STORES = 3
+_seconds = [0.0]
 _REGISTRY: list[Compiled] = []
 _lock = threading.RLock()
 _notice: list[Callable[[str], None]] = []
@@ -107,7 +106,7 @@ class Compiled:
             if self._call is None:
                 began = time.perf_counter()
                 self._call = _numba_call(self) if _plain_numba() else _native_call(self)
-                _state["seconds"] = seconds_compiling() + time.perf_counter() - began
+                _seconds[0] += time.perf_counter() - began
         return self._call
 
     def dispatcher(self, **options: Any) -> Any:
@@ -148,6 +147,11 @@ def on_compile(listener: Callable[[str], None]) -> None:
 def registry() -> Iterator[Compiled]:
     """Every compiled function of the modules imported so far."""
     return iter(tuple(_REGISTRY))
+
+
+def seconds_compiling() -> float:
+    """Wall time this process has spent finding and compiling code so far; solvers' clocks leave it out."""
+    return _seconds[0]
 
 
 def _parse_signature(signature: str) -> tuple[str, list[tuple[str, int]]]:
@@ -201,15 +205,12 @@ def _plain_numba() -> bool:
 def _numba_call(function: Compiled) -> Callable[..., Any]:
     import numba
 
-    folder = store()
+    folder = _store.store()
     if folder is not None:
         os.environ["NUMBA_CACHE_DIR"] = str(folder)
         numba.config.reload_config()  # type: ignore[no-untyped-call]
     dispatcher: Callable[..., Any] = function.dispatcher(cache=folder is not None)
     return dispatcher
-
-
-# --- stored machine code ------------------------------------------------------------------------------------------------
 
 
 def _native_call(function: Compiled) -> Callable[..., Any]:
@@ -218,17 +219,13 @@ def _native_call(function: Compiled) -> Callable[..., Any]:
     numba's native convention: ``i32 f(result *, exception **, arguments)``, an array passed as
     (meminfo, parent, item count, item size, data, shape…, strides…); the first two only matter to reference counts.
     """
-    folder = store() if function.name.startswith("svmkit.") else None  # the store's name covers our sources alone
-    path = folder / f"{function.name}.o" if folder is not None else None
-    try:
-        code = path.read_bytes() if path is not None else b""
-    except OSError:
-        code = b""
+    ours = function.name.startswith("svmkit.")  # the store's name covers our sources alone
+    code = _store.get(function.name) if ours else b""
     if not code:
         code = _compile(function)
-        if path is not None:
-            _put(path, code)
-    address = _link(code, function.name)
+        if ours:
+            _store.put(function.name, code)
+    address = _store.link(code, function.name)
     flat: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
     for kind, ndim in function.arguments:
         if ndim:
@@ -266,136 +263,34 @@ def _compile(function: Compiled) -> bytes:
     """Machine code of ``function`` under its plain name, from numba's optimised LLVM IR."""
     for listener in _notice:
         listener(function.name)
-    made = function.dispatcher(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    with _signals_held():
+        made = function.dispatcher(no_cpython_wrapper=True, no_cfunc_wrapper=True)
     (overload,) = made.overloads.values()
     symbol = overload.fndesc.llvm_func_name
     ir = overload.library.get_llvm_str().replace(symbol, function.name)
-    binding = _llvm()
+    binding = _store.llvm()
     module = binding.parse_assembly(ir)
     for other in [*module.functions, *module.global_variables]:
         if not other.is_declaration and other.name != function.name:
             other.linkage = "internal"  # objects loaded side by side must not share one another's helpers
-    code: bytes = _target_machine().emit_object(module)
+    code: bytes = _store.target_machine().emit_object(module)
     return code
 
 
-def _link(code: bytes, symbol: str) -> int:
-    engine = _engine()
-    engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address: int = engine.get_function_address(symbol)
-    return address
-
-
-_state: dict[str, Any] = {}
-
-
-def _llvm() -> Any:
-    """llvmlite's binding, with the host's target ready."""
-    if "binding" not in _state:
-        import llvmlite.binding as binding
-
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        _state["binding"] = binding
-    return _state["binding"]
-
-
-def _target_machine() -> Any:
-    binding = _llvm()
-    x86 = platform.machine() in ("x86_64", "i686")  # where MCJIT mislinks position-independent objects
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=_host_features(),
-        opt=3,
-        reloc="static" if x86 else "default",
-        codemodel="jitdefault",
-    )
-
-
-def _engine() -> Any:
-    if "engine" not in _state:
-        binding = _llvm()
-        _state["engine"] = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
-    return _state["engine"]
-
-
-def _host_features() -> str:
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Puts Ctrl-C and SIGTERM off to the end: raised inside one of LLVM's callbacks they would be lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in usual:
+        signal.signal(number, lambda number, _frame: came.append(number))
     try:
-        features: str = _llvm().get_host_cpu_features().flatten()
-    except RuntimeError:
-        return ""
-    return features
-
-
-def cpu_has(feature: str) -> bool:
-    """Whether this machine's CPU has ``feature``, by LLVM's name for it (``avx512f``, ``neon``)."""
-    if "features" not in _state:
-        _state["features"] = set(_host_features().split(","))
-    return f"+{feature}" in _state["features"]
-
-
-def seconds_compiling() -> float:
-    """Wall time this process has spent finding and compiling code so far; solvers' clocks leave it out."""
-    seconds: float = _state.get("seconds", 0.0)
-    return seconds
-
-
-def store() -> Path | None:
-    """The folder of this build's machine code, made if need be; None where none can be written or read."""
-    if "store" not in _state:
-        _state["store"] = _find_store()
-    store: Path | None = _state["store"]
-    return store
-
-
-def _find_store() -> Path | None:
-    base = os.environ.get("SVMKIT_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
-    )
-    folder = Path(base) / _fingerprint()
-    if folder.is_dir():
-        return folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    _drop_old_stores(folder)
-    return folder
-
-
-def _fingerprint() -> str:
-    """Hash of all that decides the machine code: our sources (cli/ compiles nothing), numba, llvmlite, the CPU."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        if not name.startswith("cli/"):
-            digest.update(name.encode() + path.read_bytes())
-    from importlib.util import find_spec
-
-    for package in ("numba", "llvmlite"):
-        spec = find_spec(package)
-        version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None
-        digest.update(version.read_bytes() if version is not None and version.exists() else package.encode())
-    binding = _llvm()
-    digest.update(f"{sys.platform} {binding.get_host_cpu_name()} {_host_features()}".encode())
-    return digest.hexdigest()[:20]
-
-
-def _put(path: Path, code: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        temporary.write_bytes(code)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-
-
-def _drop_old_stores(newest: Path) -> None:
-    import shutil
-
-    others = [folder for folder in newest.parent.iterdir() if folder.is_dir() and folder != newest]
-    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in others[_KEPT_STORES - 1 :]:
-        shutil.rmtree(folder, ignore_errors=True)
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        for held in came:
+            signal.raise_signal(held)

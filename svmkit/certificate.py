@@ -23,18 +23,22 @@ from math import nan
 import numpy as np
 
 from svmkit.data import Floats
-from svmkit.engine.kernels import cross_apply
+from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.problem import SIGMOID, Bias, Problem, Solution
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a solution is: primal ≥ optimum ≥ dual, ``gap`` their difference, ``violation`` of the KKT conditions."""
+    """How good a solution is: primal ≥ optimum ≥ dual, ``gap`` their difference, ``violation`` of the KKT conditions.
+
+    ``noise`` is how far float64 rounding may have moved the violation: 2^−50 Σ|β| max K_ii.
+    """
 
     primal: float
     dual: float
     gap: float
     violation: float
+    noise: float = 0.0
 
 
 def certify(problem: Problem, solution: Solution) -> Certificate:
@@ -60,6 +64,7 @@ def certify(problem: Problem, solution: Solution) -> Certificate:
         dual=dual,
         gap=primal - dual if definite else nan,
         violation=kkt_violation(problem.y - responses, beta, problem.y, problem.upper, problem.bias),
+        noise=2.0**-50 * float(np.abs(beta).sum()) * float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0)),
     )
 
 

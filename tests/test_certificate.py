@@ -12,6 +12,8 @@ import zoo
 from svmkit.certificate import certify, kkt_violation
 from svmkit.data import Rows
 from svmkit.problem import Bias, Problem, Solution
+from svmkit.solvers import base, smo
+from svmkit.trace import Progress, Status
 
 DEFINITE = [case for case in zoo.CASES if case.definite]
 
@@ -83,6 +85,14 @@ def test_a_solution_without_training_rows_is_certified_through_its_margins() -> 
     alpha[problem.y == (1.0 if heavy > light else -1.0)] *= min(heavy, light) / max(heavy, light)
     assert found.dual == pytest.approx(oracle.dual_objective(oracle.kernel_matrix(problem), problem.y, problem.y * alpha))
     assert found.gap > 0
+
+
+def test_converged_is_said_only_when_fresh_values_bear_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that says done too early is not believed."""
+    problem = zoo.named("rbf")
+    assert base.run(smo, problem, smo.Options(), eps=1e-3).status is Status.CONVERGED
+    monkeypatch.setattr(smo, "advance", lambda state, budget: Progress(1, 1, violation=0.0, done=True))
+    assert base.run(smo, problem, smo.Options(), eps=1e-3).status is Status.STALLED
 
 
 def test_given_responses_are_used() -> None:

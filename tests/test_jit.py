@@ -98,3 +98,23 @@ def test_arrays_of_another_type_or_layout_are_refused(wrong: np.ndarray) -> None
 def test_unknown_types_in_a_signature_are_refused() -> None:
     with pytest.raises(TypeError, match="unknown type 'f2"):
         compiled("void(f2[:])")(lambda x: None)
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from svmkit import _jit
+from svmkit.engine import qp
+_jit.on_compile(lambda name: threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start())
+try:
+    qp.extremes(*[np.zeros(2)] * 5)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_while_compiling_is_held_and_not_lost(tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if k != "SVMKIT_JIT"} | {"SVMKIT_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], env=env, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)

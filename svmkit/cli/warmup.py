@@ -21,7 +21,7 @@ def command(quiet: bool) -> None:
     from importlib import import_module
 
     import svmkit
-    from svmkit import _jit
+    from svmkit import _jit, _store
 
     for module in pkgutil.walk_packages(svmkit.__path__, "svmkit."):
         if not module.name.startswith(("svmkit.cli", "svmkit.__main__")):
@@ -34,6 +34,6 @@ def command(quiet: bool) -> None:
             reporter.show(lambda elapsed, text=text: f"{elapsed:.1f} s, {text}")  # type: ignore[misc]
             function.load()
         if not quiet:
-            store = _jit.store()
+            store = _store.store()
             kept = f"kept in {store}" if store is not None else "which could not be kept: the store cannot be written"
             reporter.note(f"{len(functions)} functions ready after {time.perf_counter() - began:.1f} s, {kept}")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import cpu_has
+from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
@@ -165,8 +165,9 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
     square = rows.sqnorms()
     if kernel.kind == LINEAR:
         return square
-    argument = kernel.gamma * square + kernel.coef0
-    values: Floats = argument**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(argument)
+    with np.errstate(over="ignore", invalid="ignore"):
+        argument = kernel.gamma * square + kernel.coef0
+        values: Floats = argument**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(argument)
     return values
 
 

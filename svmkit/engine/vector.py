@@ -280,32 +280,30 @@ class _Vectors:
         return [self.exp2(self.b.fsub(t, n, flags=("nsz",))) for t, n in zip(sums, norms, strict=True)]
 
     def _polynomial(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, degree: Any) -> list[Any]:
+        """(t + coef0)^degree by repeated squaring: the product times the base for each bit of the degree that is set."""
         b, ir = self.b, self.ir
-        shift = self.splat(coef0)
-        bases = [b.fadd(t, shift, flags=_KEEP_ORDER) for t in sums]
+        shift, one = self.splat(coef0), self.splat(1.0)
+        first = [b.fadd(t, shift, flags=_KEEP_ORDER) for t in sums]
         before = b.block
         loop, after = b.append_basic_block("power"), b.append_basic_block("powered")
-        one = self.splat(1.0)
-        b.cbranch(b.icmp_signed(">", degree, ir.Constant(self.i64, 0)), loop, after)
+        b.branch(loop)
         b.position_at_end(loop)
         left = b.phi(self.i64)
+        powers, bases = ([b.phi(self.type) for _ in sums] for _ in range(2))
+        odd = b.trunc(left, ir.IntType(1))
+        raised = [b.select(odd, b.fmul(p, x), p) for p, x in zip(powers, bases, strict=True)]
+        squares = [b.fmul(x, x) for x in bases]
+        halved = b.lshr(left, ir.Constant(self.i64, 1))
         left.add_incoming(degree, before)
-        powers = [b.phi(self.type) for _ in bases]
-        following = b.sub(left, ir.Constant(self.i64, 1))
-        left.add_incoming(following, loop)
-        products = [b.fmul(p, x, flags=("nsz",)) for p, x in zip(powers, bases, strict=True)]
-        for power, product in zip(powers, products, strict=True):
+        left.add_incoming(halved, loop)
+        for power, new, base, start, square in zip(powers, raised, bases, first, squares, strict=True):
             power.add_incoming(one, before)
-            power.add_incoming(product, loop)
-        b.cbranch(b.icmp_signed(">", following, ir.Constant(self.i64, 0)), loop, after)
+            power.add_incoming(new, loop)
+            base.add_incoming(start, before)
+            base.add_incoming(square, loop)
+        b.cbranch(b.icmp_signed(">", halved, ir.Constant(self.i64, 0)), loop, after)
         b.position_at_end(after)
-        out = []
-        for product in products:
-            value = b.phi(self.type)
-            value.add_incoming(one, before)
-            value.add_incoming(product, loop)
-            out.append(value)
-        return out
+        return raised
 
     def _sigmoid(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, _degree: Any) -> list[Any]:
         """tanh u = (1 − e)/(1 + e)·sign u with e = 2^(−2|u| log₂e)."""

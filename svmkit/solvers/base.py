@@ -126,6 +126,8 @@ def run(
     found = solver.solution(state)
     seconds = clock.seconds()
     certificate = certify(problem, found)
+    if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
+        status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,

@@ -45,6 +45,8 @@ _SHRINK_ROUNDS, _SHRINK_SHARE = 4, 0.1
 #: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
 _CLEAR = 20.0
 _FLOAT32_ERROR = 5e-7
+#: Steps after which a block is closed, finished or not.
+_MOST_BLOCK_STEPS = 2_000_000
 #: Pair steps after which a run counts as stalled: this many, or a thousand a variable.
 _MOST_STEPS = 100_000_000
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
@@ -131,7 +133,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     dual = problem.dual()
     bounds = dual.sign * dual.upper
     beta = dual.sign * dual.start
-    engine = Engine(problem.rows, problem.kernel)
+    whole_block = len(beta) <= _block_size(options)  # no row but the block's own: float64 costs nothing there
+    engine = Engine(problem.rows, problem.kernel, "f8" if whole_block else None)
     constant = -dual.sign * dual.linear
     everything = np.arange(len(beta))
     whole = _Variables(
@@ -144,7 +147,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
     support = np.flatnonzero(beta)
     engine.apply(whole.packed, dual.row_of[support], -beta[support], whole.F)
-    size = min(max(_SMALLEST_BLOCK, options.working_set), qp.LARGEST_BLOCK, len(beta))
+    size = min(_block_size(options), len(beta))
     return _State(
         problem=problem,
         eps=eps,
@@ -162,6 +165,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
 
 
+def _block_size(options: Options) -> int:
+    return min(max(_SMALLEST_BLOCK, options.working_set), qp.LARGEST_BLOCK)
+
+
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more pair (without bias, coordinate) steps."""
     left = budget
@@ -169,10 +176,15 @@ def advance(state: _State, budget: int) -> Progress:
         if state.block is None:
             _open_round(state)
             continue
-        used = _steps(state, state.block, left)
-        if used < left:
-            _close_round(state, state.block)
+        block = state.block
+        allowed = min(left, _MOST_BLOCK_STEPS - block.steps)
+        used = _steps(state, block, allowed)
         left -= used
+        endless = block.steps == _MOST_BLOCK_STEPS
+        if used < allowed or endless:
+            _close_round(state, block)
+        if endless and state.engine.packed.real == "f4":
+            _use_float64(state)  # rounding may have made the block's kernel indefinite
         state.stalled |= state.steps >= max(_MOST_STEPS, 1000 * len(state.row_of))
     return Progress(
         steps=state.steps,

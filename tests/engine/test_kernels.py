@@ -16,6 +16,7 @@ KERNELS = [
     Kernel(POLYNOMIAL, 0.3, 1.0, 3),
     Kernel(POLYNOMIAL, 0.3, 0.5, 0),
     Kernel(POLYNOMIAL, 0.2, -0.4, 5),
+    Kernel(POLYNOMIAL, 0.05, 0.9, 22),
     Kernel(RBF, 0.3),
     Kernel(RBF, 0.0),
     Kernel(SIGMOID, 0.3, 0.2),

@@ -141,3 +141,27 @@ def test_options_outside_their_range_are_brought_into_it() -> None:
     for working_set in (-3, 0, 1, 10**6):
         _, progress = run(problem, working_set=working_set)
         assert progress.done
+
+
+def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values up to 3e6 and C 1e8: pair steps on rounded kernel values would climb for ever."""
+    monkeypatch.setattr(smo, "_MOST_BLOCK_STEPS", 20_000)
+    X, y = zoo.points(90, 6, seed=14)
+    problem = zoo.problem(np.floor(4 * X) / 4 * 1e6 + 7e5, y, Kernel(LINEAR), 1e8)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
+    assert state.engine.packed.real == "f4"
+    previous = 0.0
+    K = oracle.kernel_matrix(problem)
+    for _ in range(40):
+        smo.advance(state, 20_000)
+        if state.engine.packed.real == "f8":
+            value = oracle.dual_objective(K, problem.y, smo._current(state)[0])
+            assert previous == 0.0 or value >= previous - 1e-9 * abs(previous)
+            previous = value
+    assert state.engine.packed.real == "f8"
+
+
+def test_a_problem_of_one_block_is_solved_in_float64() -> None:
+    state, progress = run(large(200))
+    assert progress.done
+    assert state.K.dtype == np.float64

@@ -54,7 +54,7 @@ class TrainingText:
         cap = self.config.max_iter
         if cap is not None and result.steps >= cap:
             warn("\nWARNING: reaching max number of iterations")
-        elif result.status is not Status.CONVERGED:
+        elif result.status is not Status.CONVERGED and result.report is None:  # svm-train's own steps end as svm-train does
             warn(
                 f"\nWARNING: no further progress is possible in floating point; the violation is "
                 f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}"
