@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -135,11 +136,16 @@ def command(
         config = _balanced(config, dataset) if balance else config
         training, held_out = _set_aside(dataset, holdout, config, reporter)
         with Interrupts(quiet) as stop:
-            result = _fit(training, held_out, config, trace, reporter, stop)
+            lost: list[str] = []
+            result = _fit(training, held_out, config, trace, reporter, stop, lost.append)
             _save(result, model)
             _report(result, model, held_out, as_json, reporter)
+    for text in lost:
+        reporter.warn(text)
     if stop.interrupted():
         return stop.exit_code
+    if lost:
+        return 1
     return 3 if strict and not _complete(result.status) else 0
 
 
@@ -214,12 +220,13 @@ def _fit(
     trace: str | None,
     reporter: Reporter,
     stop: Interrupts,
+    on_lost_trace: Callable[[str], None],
 ) -> FitResult:
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
 
     machines = reporter.machines(_n_pairs(dataset))
-    with TraceWriter(trace) if trace is not None else nullcontext() as writer:
+    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
         return fit(
             dataset,
             config,

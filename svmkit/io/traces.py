@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,11 +15,14 @@ from svmkit.trace import TraceRow
 class TraceWriter:
     """Writes rows to ``path`` (``-`` is standard output) as they come; an existing file is replaced.
 
-    Raises OutputError where the file cannot be written.
+    Raises OutputError where the file cannot be opened. A write that fails later (a full disk) ends the trace, not the training:
+    ``on_failure`` is told once and rows are dropped from then on.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, on_failure: Callable[[str], None]) -> None:
         self.path = path
+        self._on_failure = on_failure
+        self._failed = False
         try:
             self._file: TextIO = open(1 if path == "-" else path, "w", encoding="ascii", closefd=path != "-")  # noqa: SIM115
         except OSError as error:
@@ -31,17 +35,24 @@ class TraceWriter:
         try:
             self._file.close()
         except OSError as error:
-            raise self._refusal(error) from None
+            self._fail(error)
 
     def write(self, row: TraceRow, **more: Any) -> None:
         """Appends one line, the row's fields and ``more``; nan becomes null."""
+        if self._failed:
+            return
         values = {**more, **row._asdict()}
         clean = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()}
         try:
             self._file.write(json.dumps(clean, allow_nan=False) + "\n")
             self._file.flush()
         except OSError as error:
-            raise self._refusal(error) from None
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        if not self._failed:
+            self._failed = True
+            self._on_failure(f"{self._refusal(error)}; the trace is cut short, the model is not")
 
     def _refusal(self, error: OSError) -> OutputError:
         return OutputError(f"--trace {self.path}: cannot be written: {error.strerror}")

@@ -17,7 +17,7 @@ ROWS = [TraceRow(0.125, 1, 10, nan, nan, nan, nan, 0), TraceRow(1 / 3, 20, 300, 
 
 def test_rows_come_back_bit_for_bit(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    with TraceWriter(path) as writer:
+    with TraceWriter(path, pytest.fail) as writer:
         for number, row in enumerate(ROWS, start=1):
             writer.write(row, machine=0)
             assert len(read_trace(path)) == number  # readable while it grows
@@ -25,7 +25,7 @@ def test_rows_come_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_lines_are_strict_json(tmp_path: Path) -> None:
-    with TraceWriter(str(tmp_path / "t")) as writer:
+    with TraceWriter(str(tmp_path / "t"), pytest.fail) as writer:
         writer.write(ROWS[0], machine=3)
     (line,) = (tmp_path / "t").read_text().splitlines()
     assert json.loads(line) == {
@@ -36,7 +36,16 @@ def test_lines_are_strict_json(tmp_path: Path) -> None:
 
 def test_an_unwritable_trace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"--trace .*no/t"):
-        TraceWriter(str(tmp_path / "no" / "t"))
+        TraceWriter(str(tmp_path / "no" / "t"), pytest.fail)
+
+
+def test_a_full_disk_ends_the_trace_with_one_word_and_nothing_else() -> None:
+    said: list[str] = []
+    with TraceWriter("/dev/full", said.append) as writer:
+        for row in ROWS:
+            writer.write(row)
+    (line,) = said
+    assert line.startswith("--trace /dev/full: cannot be written: No space left on device; the trace is cut short")
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "{", '{"seconds": 1}', "3"])
