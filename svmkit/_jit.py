@@ -48,7 +48,7 @@ _CTYPES: dict[str, Any] = {
     "u1": ctypes.c_uint8,
     "void": ctypes.c_int64,
 }
-_seconds = [0.0]
+_compiling: list[tuple[float, float | None]] = [(0.0, None)]
 _REGISTRY: list[Compiled] = []
 _lock = threading.RLock()
 _notice: list[Callable[[str], None]] = []
@@ -104,9 +104,8 @@ class Compiled:
         """Finds the function in the store or compiles it; returns what is to be called."""
         with _lock:
             if self._call is None:
-                began = time.perf_counter()
-                self._call = _numba_call(self) if _plain_numba() else _native_call(self)
-                _seconds[0] += time.perf_counter() - began
+                with _counted():
+                    self._call = _numba_call(self) if _plain_numba() else _native_call(self)
         return self._call
 
     def dispatcher(self, **options: Any) -> Any:
@@ -150,8 +149,21 @@ def registry() -> Iterator[Compiled]:
 
 
 def seconds_compiling() -> float:
-    """Wall time this process has spent finding and compiling code so far; solvers' clocks leave it out."""
-    return _seconds[0]
+    """Wall time this process has spent finding and compiling code so far, on any thread; solvers' clocks leave it out."""
+    seconds, since = _compiling[0]
+    return seconds if since is None else seconds + time.perf_counter() - since
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    """Counts the block's time as spent compiling, from its begin on: other threads' clocks stand still meanwhile."""
+    seconds, _ = _compiling[0]
+    began = time.perf_counter()
+    _compiling[0] = (seconds, began)
+    try:
+        yield
+    finally:
+        _compiling[0] = (seconds + time.perf_counter() - began, None)
 
 
 def _parse_signature(signature: str) -> tuple[str, list[tuple[str, int]]]:

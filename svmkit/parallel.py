@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 _threads = 0
+_own = threading.local()
 _pool: list[queue.SimpleQueue[Callable[[], None] | None]] = []
 
 
@@ -32,8 +33,12 @@ def use_threads(n: int) -> None:
 
 
 def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
-    """Calls ``work(0) … work(n_pieces − 1)`` on all threads, whichever is free taking the next; re-raises the first error."""
-    n_workers = min(threads(), n_pieces) - 1
+    """Calls ``work(0) … work(n_pieces − 1)`` on all threads, whichever is free taking the next; re-raises the first error.
+
+    Inside a piece that runs beside others, pieces of its own run one after another on the same thread: all threads are busy
+    already, and waiting for the pool from inside it would never end.
+    """
+    n_workers = 0 if getattr(_own, "in_piece", False) else min(threads(), n_pieces) - 1
     if n_workers <= 0:
         for piece in range(n_pieces):
             work(piece)
@@ -44,6 +49,13 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     errors: list[BaseException] = []
 
     def loop() -> None:
+        _own.in_piece = True
+        try:
+            take_pieces()
+        finally:
+            _own.in_piece = False
+
+    def take_pieces() -> None:
         while not errors:
             try:
                 piece = todo.get_nowait()

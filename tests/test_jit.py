@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from svmkit import _jit
 from svmkit._jit import compiled, helper
 from svmkit.engine import qp
 
@@ -118,3 +120,14 @@ def test_ctrl_c_while_compiling_is_held_and_not_lost(tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k != "SVMKIT_JIT"} | {"SVMKIT_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], env=env, capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
+def test_time_spent_compiling_counts_from_its_begin_and_once() -> None:
+    before = _jit.seconds_compiling()
+    with _jit._counted():
+        time.sleep(0.01)
+        during = _jit.seconds_compiling()
+        assert during >= before + 0.01
+    after = _jit.seconds_compiling()
+    assert after >= during
+    assert _jit.seconds_compiling() == after

@@ -45,6 +45,34 @@ def test_an_error_in_a_piece_is_raised_and_the_pool_lives_on(threads: int) -> No
     assert len(done) == 10
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pieces_inside_a_piece_run_on_its_own_thread(threads: int) -> None:
+    parallel.use_threads(threads)
+    together = threading.Barrier(threads, timeout=10)
+    done: list[tuple[int, int, bool]] = []
+
+    def work(outer: int) -> None:
+        here = threading.get_ident()
+        together.wait()  # every thread is inside a piece
+        parallel.run_pieces(lambda inner: done.append((outer, inner, threading.get_ident() == here)), 20)
+
+    parallel.run_pieces(work, threads)
+    assert sorted(done) == [(outer, inner, True) for outer in range(threads) for inner in range(20)]
+
+
+def test_after_pieces_inside_pieces_all_threads_work_again() -> None:
+    parallel.use_threads(2)
+
+    def work(outer: int) -> None:
+        parallel.run_pieces(lambda inner: None, 3)
+        raise ValueError(outer)
+
+    with pytest.raises(ValueError, match=r"0|1"):
+        parallel.run_pieces(work, 2)
+    test_threads_really_work_side_by_side()
+    parallel.run_pieces(lambda _: test_threads_really_work_side_by_side(), 1)  # a piece alone leaves the other threads free
+
+
 def test_thread_count_defaults_to_the_cores() -> None:
     parallel.use_threads(0)
     assert parallel.threads() == parallel.cores() >= 1

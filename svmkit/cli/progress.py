@@ -108,16 +108,14 @@ class Machines:
         self.reporter = reporter
         self.total = total
         self.current = 0
-        self._trained_s = 0.0
 
     def progress(self, seconds: float, progress: Progress) -> None:
         """What ``fit`` calls as its ``on_progress``."""
-        self.reporter.show(lambda elapsed: self._describe(elapsed, self._trained_s + seconds, progress))
+        self.reporter.show(lambda elapsed: self._describe(elapsed, seconds, progress))
 
     def done(self, pair: object, result: SolverResult) -> None:
         """What ``fit`` calls as its ``on_machine``."""
         self.current += 1
-        self._trained_s += result.seconds
 
     def _describe(self, elapsed: float, trained_s: float, progress: Progress) -> str:
         """``progress`` in words; only what is known is said. The time limit counts training alone."""

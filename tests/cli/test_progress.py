@@ -66,8 +66,7 @@ def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture
     with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
         clock.now += 10
         machines = reporter.machines(1)
-        machines.done(None, SimpleNamespace(seconds=3.0))
-        machines.progress(6.0, Progress(1234, 5, nan, n_support=17))
+        machines.progress(9.0, Progress(1234, 5, nan, n_support=17))
     assert capsys.readouterr().err == (
         "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 51 s left\n"
     )

@@ -1,0 +1,213 @@
+"""Machines trained side by side: the model, what listeners hear, limits and errors are those of one after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from svmkit import fit as fit_module
+from svmkit import parallel, solvers
+from svmkit.cli.compat.training_text import TrainingText
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows
+from svmkit.fit import Pair, cross_validate, fit, folds
+from svmkit.io.model_libsvm import model_text
+from svmkit.solvers.base import SolverResult
+from svmkit.trace import Progress, Status
+
+CONFIG = TrainConfig(C=4.0, gamma=0.3)
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(threads: None) -> None:
+    parallel.use_threads(2)
+
+
+def classes(sizes: list[int]) -> Dataset:
+    """Overlapping clouds of points, a class each."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(len(sizes), dtype=float), sizes)
+    centres = rng.normal(size=(len(sizes), 6))
+    order = rng.permutation(len(y))
+    return Dataset(Rows.from_dense((centres[y.astype(int)] + rng.normal(size=(len(y), 6)))[order]), y[order])
+
+
+DATA = classes([250, 260, 150, 300, 280])
+N_MACHINES = 10
+
+
+def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
+    """Puts functions of the block solver's place."""
+    module = solvers.solver("smo")
+    kept = {name: getattr(module, name) for name in ("SUMMARY", "PAPER", "EXACT", "Options", "supports", "start", "advance")}
+    solver = SimpleNamespace(**{**kept, "solution": module.solution, **parts})
+    monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([250] * 4, True),
+        ([200] * 10, False),  # too small
+        ([5001] * 4, False),  # large enough for all threads
+        ([1000] * 3, False),  # three machines on two threads leave one idle
+        ([4000, 4000, 50, 50], False),  # all wait for one
+        ([500, 500], False),
+        ([500], False),
+    ],
+)
+def test_what_is_trained_side_by_side(sizes: list[int], expected: bool) -> None:
+    assert fit_module._side_by_side(sizes) is expected
+
+
+def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=20)
+    start = solvers.solver("smo").start
+
+    def start_together(*args: Any) -> Any:
+        both.wait()
+        return start(*args)
+
+    solver_with(monkeypatch, start=start_together)
+    assert len(fit(DATA, CONFIG).machines) == N_MACHINES
+
+
+@pytest.mark.parametrize("solver", ["smo", "pair"])
+def test_model_text_and_results_are_those_of_one_thread(solver: str, capfd: pytest.CaptureFixture[str]) -> None:
+    config = replace(CONFIG, solver=solver)
+    outcomes = []
+    for n_threads in (1, 2, 5):
+        parallel.use_threads(n_threads)
+        text = TrainingText(False, 20, config)
+        pairs: list[tuple[int, int]] = []
+
+        def machine(pair: Pair, result: SolverResult, say: Any = text.machine, pairs: list[Any] = pairs) -> None:
+            pairs.append((pair.positive, pair.negative))
+            say(pair, result)
+
+        found = fit(DATA, config, on_progress=text.progress, on_machine=machine)
+        text.fitted(found)
+        figures = [(m.steps, m.kernel_evaluations, m.certificate, m.report, m.status) for m in found.machines]
+        outcomes.append((model_text(found.model), pairs, figures, found.sv_index.tolist(), capfd.readouterr()))
+        assert pairs == sorted(pairs)
+        assert len(pairs) == N_MACHINES
+    assert outcomes[1:] == outcomes[:1] * 2
+    assert outcomes[0][-1].out.count("optimization finished") == N_MACHINES
+    assert ".*" in outcomes[0][-1].out
+
+
+def test_cross_validation_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    outcomes = []
+    for n_threads in (1, 2):
+        parallel.use_threads(n_threads)
+        text = TrainingText(False, 20, CONFIG)
+        split = folds(DATA.y, 3, np.random.default_rng(2).integers(2**31, size=2 * DATA.n).tolist().__iter__().__next__)
+        answers = cross_validate(
+            DATA, CONFIG, split, on_progress=text.progress, on_machine=text.machine, on_fit=text.fitted, on_warning=text.warning
+        )
+        outcomes.append((answers.tolist(), capfd.readouterr()))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][1].out.count("Total nSV") == 3
+
+
+def test_progress_is_of_the_first_unfinished_machine_in_time_that_only_grows() -> None:
+    heard: list[tuple[int, float, Progress]] = []
+    done: list[SolverResult] = []
+    fit(
+        DATA,
+        CONFIG,
+        on_progress=lambda seconds, progress: heard.append((len(done), seconds, progress)),
+        on_machine=lambda pair, result: done.append(result),
+    )
+    for number, result in enumerate(done):
+        (*_, last) = (progress for machine, _, progress in heard if machine == number)
+        assert (last.steps, last.kernel_evaluations, last.done) == (result.steps, result.kernel_evaluations, True)
+        own = [seconds for machine, seconds, _ in heard if machine == number]
+        assert own == sorted(own)
+
+
+def stopping_after(calls: int) -> Callable[[], bool]:
+    """False ``calls`` times, then True."""
+    lock, left = threading.Lock(), [calls]
+
+    def interrupted() -> bool:
+        with lock:
+            left[0] -= 1
+            return left[0] < 0
+
+    return interrupted
+
+
+@pytest.mark.parametrize("calls", [0, 1, 30])
+def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: int) -> None:
+    heard: list[SolverResult] = []
+    config = replace(CONFIG, eps=1e-9)
+    found = fit(DATA, config, interrupted=stopping_after(calls), on_machine=lambda pair, result: heard.append(result))
+    assert found.status is Status.INTERRUPTED
+    assert tuple(heard) == found.machines
+    assert len(found.machines) == N_MACHINES
+    assert sum(machine.status is Status.INTERRUPTED for machine in found.machines) >= N_MACHINES - calls
+
+
+def test_the_time_limit_is_for_all_machines_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fit(DATA, replace(CONFIG, eps=1e-9, time_limit_s=1e-9))
+    assert [machine.status for machine in found.machines] == [Status.TIME_LIMIT] * N_MACHINES
+    limits: list[float] = []
+    run = fit_module.run
+
+    def run_under(*args: Any, limits_seen: list[float] = limits, **kwargs: Any) -> SolverResult:
+        limits_seen.append(kwargs["limits"].time_limit_s)
+        return run(*args, **kwargs)
+
+    monkeypatch.setattr(fit_module, "run", run_under)
+    found = fit(DATA, replace(CONFIG, time_limit_s=1000.0))
+    assert found.status is Status.CONVERGED
+    assert all(1000 - 100 < limit <= 1000 for limit in limits)
+    assert len(set(limits)) == N_MACHINES  # what is left shrinks
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_error_in_one_machine_comes_after_those_before_it(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    parallel.use_threads(n_threads)
+    start = solvers.solver("smo").start
+
+    def start_unless(problem: Any, *rest: Any) -> Any:
+        if problem.n in (250 + 280, 260 + 300):  # classes 0 and 4, 1 and 3
+            raise MemoryError(f"no room for {problem.n} rows")
+        return start(problem, *rest)
+
+    solver_with(monkeypatch, start=start_unless)
+    heard: list[tuple[int, int]] = []
+    data = replace(DATA, y=np.sort(DATA.y), rows=DATA.rows.take(np.argsort(DATA.y, kind="stable")))
+    with pytest.raises(MemoryError, match="no room for 530 rows"):
+        fit(data, CONFIG, on_machine=lambda pair, result: heard.append((pair.positive, pair.negative)))
+    assert heard == list(combinations(range(5), 2))[:3]
+
+
+def test_a_trace_makes_machines_come_one_after_another() -> None:
+    rows, threads_seen, done = [], set(), []
+
+    def trace(row: Any) -> None:
+        rows.append((len(done), row))
+        threads_seen.add(threading.get_ident())
+
+    found = fit(DATA, CONFIG, on_trace=trace, on_machine=lambda pair, result: done.append(result))
+    assert threads_seen == {threading.get_ident()}
+    assert rows == [(number, row) for number, machine in enumerate(found.machines) for row in machine.trace]
+
+
+def test_time_is_counted_once() -> None:
+    """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
+    machines: list[Any] = [
+        fit_module._Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
+        for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
+    ]
+    assert fit_module._time_spent(machines) == 5.0
+    assert fit_module._time_spent([]) == 0.0
