@@ -42,6 +42,8 @@ _SMALLEST_BLOCK = 4
 _INNER_SHARE = 0.1
 #: Rounds between looks at what can be dropped from the active set, and the share that makes packing anew worth it.
 _SHRINK_ROUNDS, _SHRINK_SHARE = 4, 0.1
+#: The share of all kernel values so far that an early look at the dropped variables may cost.
+_LOOK_SHARE = 0.05
 #: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
 _CLEAR = 20.0
 _FLOAT32_ERROR = 5e-7
@@ -117,8 +119,8 @@ class _State:
     block: _Block | None = None
     steps: int = 0
     rounds: int = 0
+    looked: bool = False
     violation: float = np.inf
-    unshrunk: bool = False
     drift2: float = 0.0
     idle_rounds: int = 0
     failed_checks: int = 0
@@ -212,13 +214,11 @@ def _open_round(state: _State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
     active = state.active
     m, M, state.violation = _extremes(state, active)
-    shrunk = active is not state.whole
-    if state.violation <= state.eps or (shrunk and not state.unshrunk and state.violation <= 10 * state.eps):
-        if shrunk:
-            state.unshrunk = True
-            _unshrink(state)
-        else:
-            _check(state)
+    if active is not state.whole and (state.violation <= state.eps or _worth_a_look(state)):
+        _unshrink(state)
+        return
+    if state.violation <= state.eps:
+        _check(state)
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
         _use_float64(state)
@@ -239,6 +239,18 @@ def _open_round(state: _State) -> None:
         low=np.empty(len(place)),
         eps=0.5 * state.eps if whole else max(0.5 * state.eps, _INNER_SHARE * state.violation),
     )
+
+
+def _worth_a_look(state: _State) -> bool:
+    """Whether to bring dropped variables back once before the end: near it, and where that is cheap against the work so far.
+
+    A long run may have dropped some that belong back; on a short one the look costs more than it finds.
+    """
+    if state.looked or state.violation > 10 * state.eps:
+        return False
+    cost = (len(state.whole.beta) - len(state.active.beta)) * int(np.count_nonzero(state.active.beta))
+    state.looked = cost <= _LOOK_SHARE * state.engine.evaluations
+    return state.looked
 
 
 def _steps(state: _State, block: _Block, budget: int) -> int:
@@ -264,7 +276,8 @@ def _close_round(state: _State, block: _Block) -> None:
     state.previous = block.place
     state.block = None
     state.rounds += 1
-    if state.options.shrinking and state.rounds % _SHRINK_ROUNDS == 0:
+    nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
+    if state.options.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
         _shrink(state)
 
 
