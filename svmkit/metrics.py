@@ -51,12 +51,6 @@ def f1(table: Ints) -> Floats:
     return _share(2 * np.diagonal(table), table.sum(axis=0) + table.sum(axis=1))
 
 
-def balanced_accuracy(table: Ints) -> float:
-    """Mean recall of the classes that occur in the data."""
-    found = recall(table)[table.sum(axis=1) > 0]
-    return float(found.mean()) if len(found) else nan
-
-
 def auc(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], decisions: Floats) -> float:
     """Chance that a positive example's decision value is above a negative one's, ties counting half; nan without both."""
     n_positive = int(positive.sum())

@@ -71,16 +71,6 @@ class Problem:
         """Number of examples."""
         return self.rows.n
 
-    @property
-    def C(self) -> float:
-        """The mean of C_i."""
-        return float(self.upper.mean())
-
-    @property
-    def lam(self) -> float:
-        """λ = 1/(C n) of the λ-form  min λ/2‖w‖² + (1/n) Σ hinge."""
-        return 1.0 / float(self.upper.sum())
-
     def dual(self) -> DualQP:
         """C-SVC: p = −1, s = y, start at 0."""
         return DualQP(
