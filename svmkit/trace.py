@@ -15,6 +15,7 @@ class Progress(NamedTuple):
     kernel_evaluations: int
     violation: float = nan  # the solver's own view; nan where it has none
     done: bool = False
+    completed: bool = False  # a fixed budget is used up; nothing is claimed of the tolerance
     stalled: bool = False
     n_support: int = 0
 

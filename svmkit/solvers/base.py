@@ -144,6 +144,8 @@ def run(
 def _status(progress: Progress, now: float, limits: Limits, interrupted: Callable[[], bool]) -> Status | None:
     if progress.done:
         return Status.CONVERGED
+    if progress.completed:
+        return Status.COMPLETED
     if progress.stalled:
         return Status.STALLED
     if interrupted():

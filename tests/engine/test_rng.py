@@ -1,0 +1,65 @@
+"""Draws by counter: against a plain Philox, its published vectors, and what draws must do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmkit.engine import rng
+
+MASK = 0xFFFFFFFF
+
+
+def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> list[int]:
+    """Philox 4×32-10 in Python's whole numbers."""
+    x, k = list(counter), list(key)
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * x[0], 0xCD9E8D57 * x[2]
+        x = [(p1 >> 32) ^ x[1] ^ k[0], p1 & MASK, (p0 >> 32) ^ x[3] ^ k[1], p0 & MASK]
+        k = [(k[0] + 0x9E3779B9) & MASK, (k[1] + 0xBB67AE85) & MASK]
+    return x
+
+
+def test_the_oracle_gives_the_published_vectors() -> None:
+    assert philox((0, 0, 0, 0), (0, 0)) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox((MASK,) * 4, (MASK,) * 2) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**33 + 7, 2**63 - 1])
+@pytest.mark.parametrize("stream", [0, 3, 2**40])
+def test_uniforms_are_philox_in_53_bits(seed: int, stream: int) -> None:
+    first = 2**32 - 3  # crosses into the counter's second word
+    drawn = rng.uniforms(seed, stream, first, 6)
+    for i, value in enumerate(drawn):
+        t = first + i
+        low, high, *_ = philox((t & MASK, t >> 32, stream & MASK, stream >> 32), (seed & MASK, seed >> 32))
+        assert value == ((low | high << 32) >> 11) * 2.0**-53
+
+
+def test_draws_depend_on_their_number_alone() -> None:
+    whole = rng.normals(5, 2, 0, 100)
+    assert np.array_equal(whole[40:60], rng.normals(5, 2, 40, 20))
+    assert np.array_equal(rng.integers(5, 2, 7, 10, 50), rng.integers(5, 2, 0, 17, 50)[7:])
+
+
+def test_moments() -> None:
+    """Means of 10⁵ draws lie within five standard errors."""
+    n = 100_000
+    u, z, k = rng.uniforms(1, 0, 0, n), rng.normals(1, 1, 0, n), rng.integers(1, 2, 0, n, 10)
+    assert abs(u.mean() - 0.5) < 5 * (1 / 12 / n) ** 0.5
+    assert abs(z.mean()) < 5 / n**0.5
+    assert abs((z**2).mean() - 1) < 5 * (2 / n) ** 0.5
+    assert (np.abs(np.bincount(k, minlength=10) - n / 10) < 5 * (n * 0.09) ** 0.5).all()
+    assert k.min() == 0
+    assert k.max() == 9
+
+
+def test_permutations() -> None:
+    order = rng.permutation(3, 1, 1000)
+    assert np.array_equal(np.sort(order), np.arange(1000))
+    assert np.array_equal(order, rng.permutation(3, 1, 1000))
+    assert not np.array_equal(order, rng.permutation(3, 2, 1000))
+    assert not np.array_equal(order, rng.permutation(4, 1, 1000))
+    firsts = [rng.permutation(0, stream, 4)[0] for stream in range(4000)]
+    assert (np.abs(np.bincount(firsts, minlength=4) - 1000) < 5 * 750**0.5).all()
+    assert len(rng.permutation(0, 0, 0)) == 0
