@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -81,6 +82,18 @@ class Rows(NamedTuple):
         indptr = np.zeros(len(matrix) + 1, dtype=np.int64)
         np.cumsum(np.bincount(row, minlength=len(matrix)), out=indptr[1:])
         return Rows(matrix[row, column], (column + 1).astype(np.int32), indptr, matrix.shape[1])
+
+
+def stack(parts: Sequence[Rows]) -> Rows:
+    """The sparse rows of all parts, one below the other; ``n_features`` is the largest."""
+    nonzeros = np.cumsum([0, *(len(part.data) for part in parts)])
+    starts = [part.indptr[:-1] + offset for part, offset in zip(parts, nonzeros, strict=False)]
+    return Rows(
+        data=np.concatenate([part.data for part in parts]),
+        indices=np.concatenate([part.indices for part in parts]),
+        indptr=np.concatenate([*starts, nonzeros[-1:]]),
+        n_features=max(part.n_features for part in parts),
+    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmkit.config import SVM_TYPES, TrainConfig
-from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.data import Dataset, Floats, Ints, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Machine, Model, class_pairs, decision_values, predict
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class FitResult:
-    """A model, how each of its machines was found, and ``sv_index``, the training row of each of its support vectors."""
+    """A model, how each of its machines was found, and ``sv_index``, each support vector's training row (or −1)."""
 
     model: Model
     machines: tuple[SolverResult, ...]
@@ -299,22 +299,39 @@ def _assemble(
     members: list[Ints],
     trained: list[_Trained],
 ) -> tuple[Model, Ints]:
-    """The model of all machines over the union of their support vectors, and the training rows these are."""
-    is_support = np.zeros(rows.n, dtype=bool)
-    for examples, result, _ in trained:
-        is_support[examples[result.solution.origin[result.solution.coef != 0]]] = True
-    kept = [group[is_support[group]] for group in members]
-    sv_index = np.concatenate(kept)
-    place = np.full(rows.n, -1, dtype=np.int64)
-    place[sv_index] = np.arange(len(sv_index))
+    """The model of all machines over the union of their support vectors, and the training rows these are.
+
+    A basis row that is no training row (w of a linear method) stands in the group of its machine's first class, after the
+    training rows: LIBSVM's layout has a column for it there, and its other coefficients are 0. Its training row is −1. Here it
+    is numbered rows.n, rows.n + 1 …
+    """
+    own_class: list[int] = []
+    numbers, own_rows = [], []
+    for (i, _), (examples, result, _) in zip(class_pairs(len(labels)), trained, strict=True):
+        found = result.solution
+        used = np.flatnonzero(found.coef)
+        number = found.origin[used].copy()
+        own = number < 0
+        number[~own] = examples[number[~own]]
+        number[own] = rows.n + len(own_class) + np.arange(np.count_nonzero(own))
+        numbers.append(number)
+        own_class += [i] * int(np.count_nonzero(own))
+        own_rows.append(found.basis.take(used[own]))
+    is_support = np.zeros(rows.n + len(own_class), dtype=bool)
+    is_support[np.concatenate([np.empty(0, np.int64), *numbers])] = True
+    kept = [
+        np.concatenate([group[is_support[group]], rows.n + np.flatnonzero(np.array(own_class) == c)]).astype(np.int64)
+        for c, group in enumerate(members)
+    ]
+    order = np.concatenate(kept)
+    place = np.full(len(is_support), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
     machines = []
-    for examples, result, _ in trained:
-        coef = result.solution.coef
-        index = place[examples[result.solution.origin]]
-        order = np.argsort(index, kind="stable")
-        order = order[coef[order] != 0]
-        machines.append(Machine(index[order], coef[order], float(result.solution.rho)))
-    support = rows.take(sv_index)
+    for number, (_, result, _) in zip(numbers, trained, strict=True):
+        index, coef = place[number], result.solution.coef[result.solution.coef != 0]
+        ascending = np.argsort(index, kind="stable")
+        machines.append(Machine(index[ascending], coef[ascending], float(result.solution.rho)))
+    support = _rows_of(rows, own_rows, order)
     model = Model(
         svm_type=svm_type,
         kernel=kernel,
@@ -323,7 +340,16 @@ def _assemble(
         labels=labels,
         class_counts=np.array([len(group) for group in kept], dtype=np.int64),
     )
-    return model, sv_index
+    return model, np.where(order < rows.n, order, -1)
+
+
+def _rows_of(rows: Rows, own_rows: list[Rows], order: Ints) -> Rows:
+    """The rows numbered ``order``, where numbers from rows.n on stand for ``own_rows``, one below the other."""
+    named = np.sort(order[order < rows.n])
+    if len(named) == len(order):
+        return rows.take(order)
+    place = np.where(order < rows.n, np.searchsorted(named, order), order - rows.n + len(named))
+    return stack([rows.take(named), *own_rows]).take(place)
 
 
 # --- cross-validation -----------------------------------------------------------------------------------------------------

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from golden_data import GOLDEN, read_rows
+from golden_data import GOLDEN, TOOLS, needs_tools, numbers, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import fit as fit_module
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Floats, Rows
+from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import ONE_CLASS, Pair, cross_validate, fit, folds, group_classes, kernel_of
@@ -121,6 +123,50 @@ def test_the_model_survives_its_file(name: str) -> None:
     assert again.rows.n_features == model.rows.n_features
     test = data(f"{name}.t").rows
     assert_array_equal(decision_values(model, test), decision_values(again, test))
+
+
+def folded(state: State) -> Solution:
+    """``solution`` with half of its support vectors put together into one row, as linear methods do with w."""
+    found = solution(state)
+    w = found.coef[1::2] @ found.basis.to_dense()[1::2, 1:]
+    own = Rows.from_dense(w[None, :])
+    basis = stack([own, found.basis.take(np.arange(0, found.n_support, 2))])
+    origin, coef = np.append(-1, found.origin[::2]), np.append(1.0, found.coef[::2])
+    return Solution(basis, origin, coef, found.rho, alpha=state.beta * state.problem.y)
+
+
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_rows_that_are_no_training_rows_take_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    linear = TrainConfig(kernel="linear", C=0.5)
+    dataset, test = data(name), data(f"{name}.t").rows
+    plain = fit(dataset, linear).model
+    monkeypatch.setattr(fit_module.solver_named("toy"), "solution", folded)
+    result = fit(dataset, linear)
+    model = result.model
+    decisions = decision_values(model, test)
+    assert_allclose(decisions, decision_values(plain, test), atol=1e-12)
+    named = result.sv_index >= 0
+    assert_array_equal(model.rows.take(np.flatnonzero(named)).to_dense(), dataset.rows.take(result.sv_index[named]).to_dense())
+    assert model.class_counts is not None
+    assert np.count_nonzero(~named) == len(model.machines) < model.class_counts.sum() == model.n_support
+    text = model_text(model)
+    assert_array_equal(decision_values(parse_model(text, "m"), test), decisions)
+    assert model_text(parse_model(text, "m")) == text
+    for machine in result.machines:
+        assert machine.certificate.gap == pytest.approx(machine.certificate.primal - machine.certificate.dual)
+        assert 0 <= machine.certificate.gap <= 1e-2 * machine.certificate.primal
+
+
+@needs_tools
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_genuine_svm_predict_reads_such_models(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fit_module.solver_named("toy"), "solution", folded)
+    model = fit(data(name), TrainConfig(kernel="linear", C=0.5)).model
+    (tmp_path / "m").write_bytes(model_text(model))
+    argv = [TOOLS / "svm-predict", "-q", GOLDEN / f"{name}.t", tmp_path / "m", tmp_path / "o"]
+    subprocess.run(argv, check=True, capture_output=True)
+    ours = predict(model, decision_values(model, data(f"{name}.t").rows))
+    assert_array_equal(numbers(tmp_path / "o")[:, 0], ours)
 
 
 def test_sums_and_lists_of_the_machines() -> None:
