@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from svmkit.errors import UsageError
 
 SVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+BIASES = ("free", "none")
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
 
@@ -16,7 +17,8 @@ class TrainConfig:
     """What to train and how; ``fit`` reads it, the command lines fill it.
 
     ``gamma`` 0 means 1/number of features. ``lam`` (λ-form) replaces ``C`` by 1/(λ n). ``class_weight`` holds (label, factor)
-    pairs; factors of a repeated label multiply, as in svm-train. ``bias``: "free" is LIBSVM's rho, "none" drops it.
+    pairs; factors of a repeated label multiply, as in svm-train. ``bias``: "free" is LIBSVM's rho, "none" drops it, None takes
+    what the solver does best.
     ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
     """
 
@@ -31,7 +33,7 @@ class TrainConfig:
     cache_mb: float = 100.0
     shrinking: bool = True
     class_weight: tuple[tuple[int, float], ...] = ()
-    bias: str = "free"
+    bias: str | None = None
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
     max_iter: int | None = None
@@ -66,7 +68,7 @@ class TrainConfig:
             ),
             ("--seed", 0 <= self.seed < 2**63, f"{self.seed} must lie in 0 … 2^63 − 1"),
             ("-j", self.threads >= 0, f"{self.threads} must not be negative (0 means all cores)"),
-            ("--bias", self.bias in ("free", "none"), f"unknown bias {self.bias!r}"),
+            ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]
         for label, factor in self.class_weight:
             good = factor > 0 and math.isfinite(factor)

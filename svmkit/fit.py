@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from svmkit.turns import Turn, run_in_turn
 
 OnProgress = Callable[[float, Progress], None]
 
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and the certificate is of that problem; see --bias"
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
 #: A sum of as many squares as memory holds is still a double.
@@ -114,6 +115,7 @@ def fit(
     """
     config.check()
     _check_type(config)
+    config = with_bias(config, on_warning)
     used = usable_examples(dataset)
     _refuse_huge_values(dataset)
     labels, members = group_classes(dataset.y, used)
@@ -199,6 +201,16 @@ def _check_type(config: TrainConfig) -> None:
         )
 
 
+def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:
+    """``config`` with the bias stated: where it is left open, the solver's own default. A default other than free is told."""
+    if config.bias is not None:
+        return config
+    bias = solver_named(config.solver).BIASES[0]
+    if bias != "free":
+        on_warning(WITHOUT_BIAS.format(config.solver))
+    return replace(config, bias=bias)
+
+
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
     """The config's kernel with the numbers that its kind uses; gamma 0 stands for 1/n_features."""
     kernel = Kernel(KERNEL_NAMES.index(config.kernel))
@@ -271,7 +283,7 @@ def pair_problem(
     n_i, n_j = len(members[i]), len(members[j])
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
     upper = C * np.repeat([factors[i], factors[j]], [n_i, n_j]) * dataset.weights[index]
-    bias: Bias = "free" if config.bias == "free" else "none"
+    bias: Bias = "none" if config.bias == "none" else "free"
     problem = Problem(dataset.rows.take(index), np.repeat([1.0, -1.0], [n_i, n_j]), upper, kernel, bias)
     return Pair(i, j, index, problem)
 
@@ -404,6 +416,7 @@ def cross_validate(
     interruption.
     """
     predictions = np.full(dataset.n, np.nan)
+    config = with_bias(config, on_warning)
     began = time.perf_counter()
     for first, last in pairwise(split.starts):
         held_out = split.order[first:last]

@@ -28,7 +28,7 @@ def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Ce
     if model.svm_type != "c_svc" or model.labels is None:
         raise ModelError(f"--certificate: only c_svc models have one in this version, this one is {model.svm_type}")
     if config.bias == "none" and any(machine.rho != 0 for machine in model.machines):
-        raise ModelError("--no-bias: the model has a threshold (rho is not 0)")
+        raise ModelError("--bias none: the model has a threshold (rho is not 0)")
     members = _members(model, dataset)
     factors = label_factors(config, model.labels, lambda text: None)
     place = _find(model, dataset.rows, members)

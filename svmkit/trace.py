@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """What a solver says after a call of ``advance``; all counts since the start."""
+    """What a solver says after a call of ``advance``; all counts since the start.
+
+    ``kernel_evaluations`` are the kernel values the algorithm uses; a linear method counts one for each ⟨w, x⟩.
+    """
 
     steps: int
     kernel_evaluations: int
@@ -18,6 +21,11 @@ class Progress(NamedTuple):
     completed: bool = False  # a fixed budget is used up; nothing is claimed of the tolerance
     stalled: bool = False
     n_support: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the solver has nothing left to do."""
+        return self.done or self.completed or self.stalled
 
 
 class Status(Enum):

@@ -84,7 +84,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 @pytest.fixture(autouse=True)
 def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = {"Options": Options, "supports": lambda p: None, "start": start, "advance": advance, "solution": solution}
-    module = SimpleNamespace(SUMMARY="toy", PAPER="none", EXACT=True, **parts)
+    module = SimpleNamespace(SUMMARY="toy", PAPER="none", EXACT=True, BIASES=("free", "none"), **parts)
     monkeypatch.setattr(fit_module, "solver_named", lambda name: module)
 
 

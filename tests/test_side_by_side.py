@@ -46,7 +46,8 @@ N_MACHINES = 10
 def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
     """Puts functions of the block solver's place."""
     module = solvers.solver("smo")
-    kept = {name: getattr(module, name) for name in ("SUMMARY", "PAPER", "EXACT", "Options", "supports", "start", "advance")}
+    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "Options", "supports", "start", "advance")
+    kept = {name: getattr(module, name) for name in names}
     solver = SimpleNamespace(**{**kept, "solution": module.solution, **parts})
     monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
 

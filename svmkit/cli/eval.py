@@ -9,13 +9,14 @@ import click
 from svmkit.cli import files
 from svmkit.cli.options import (
     CONTEXT,
+    bias_option,
     config_option,
     json_option,
+    no_bias_option,
     quiet_option,
     refuse_lambda_with_C,
     threads_option,
     weight_option,
-    without_bias,
 )
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import certificate, class_labels, to_json
@@ -37,7 +38,7 @@ Keys of --json:
 
 \b
 A model file holds neither C nor class weights: --certificate needs the -c and -w
-(and --no-bias) that the model was trained with, and DATA must be its training data.
+(and --bias) that the model was trained with, and DATA must be its training data.
 """
 
 
@@ -48,7 +49,8 @@ A model file holds neither C nor class weights: --certificate needs the -c and -
 @config_option("C", "-c", "--C", type=float, metavar="X", help="The C it was trained with.")
 @config_option("lam", "--lambda", type=float, metavar="X", help="The λ it was trained with, in place of -c.")
 @weight_option
-@without_bias
+@bias_option
+@no_bias_option
 @threads_option
 @json_option
 @quiet_option

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
+from svmkit.config import BIASES, KERNELS, SVM_TYPES, TrainConfig
 from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
@@ -59,9 +59,14 @@ weight_option = config_option(
     metavar="LABEL FACTOR",
     help="Multiply C of class LABEL by FACTOR; -w1 5 is -w 1 5. Repeatable.",
 )
-without_bias = click.option(
-    "--no-bias", "bias", flag_value="none", default=TrainConfig.bias, help="f(x) without a threshold: rho = 0."
+bias_option = config_option(
+    "bias",
+    "--bias",
+    type=click.Choice(BIASES),
+    show_default="free, where the solver can",
+    help="f(x) with a threshold rho that is free, or with none: rho = 0.",
 )
+no_bias_option = click.option("--no-bias", "bias", flag_value="none", default=TrainConfig.bias, help="Short for --bias none.")
 threads_option = config_option("threads", "-j", "--threads", type=int, metavar="N", show_default="all", help="Cores to use.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress; warnings and errors still appear.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -102,7 +107,8 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Set examples at their bounds aside.",
     ),
     weight_option,
-    without_bias,
+    bias_option,
+    no_bias_option,
     config_option("solver", "--solver", type=click.Choice(SOLVERS), help="The algorithm; see --list-solvers."),
     config_option(
         "solver_options",

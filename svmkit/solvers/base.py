@@ -1,8 +1,8 @@
 """The solver protocol and the one loop that drives every solver.
 
-A solver module offers ``SUMMARY, PAPER, EXACT, Options, supports, start, advance, solution``. It owns the step; ``run`` owns
-the loop: budgets, clock, limits, interruption, and the certificate at the end. Results do not depend on how steps are cut into
-calls.
+A solver module offers ``SUMMARY, PAPER, EXACT, BIASES, Options, supports, start, advance, solution``, and ``ACCURACY`` where it
+is not EXACT. It owns the step; ``run`` owns the loop: budgets, clock, limits, interruption, and the certificate at the end.
+Results do not depend on how steps are cut into calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
 from svmkit.errors import UsageError
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 #: A call of ``advance`` should last about this long: short enough for Ctrl-C, long enough to cost nothing.
@@ -24,24 +24,30 @@ CALL_S = 0.05
 
 @runtime_checkable
 class Solver(Protocol):
-    """What a module in this folder offers."""
+    """What a module in this folder offers.
+
+    EXACT: it ends when the KKT violation is at most eps. One that is not ends by its default number of epochs or its own
+    tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
+    that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
+    """
 
     SUMMARY: str
     PAPER: str
     EXACT: bool
+    BIASES: tuple[Bias, ...]
     Options: type[Any]
 
     def supports(self, problem: Problem) -> str | None:
         """None, or the reason this solver cannot take the problem."""
 
     def start(self, problem: Problem, options: Any, eps: float, seed: int) -> Any:
-        """A fresh state."""
+        """A fresh state; its solution is valid already."""
 
     def advance(self, state: Any, budget: int) -> Progress:
-        """At most ``budget`` more steps, in place."""
+        """At most ``budget`` more steps, in place; none once it has ended."""
 
     def solution(self, state: Any) -> Solution:
-        """The solution so far, leaving the state as it is."""
+        """The solution so far, after any step, leaving the state as it is. Only an exact solver's need be dual feasible."""
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,13 @@ from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints
 from svmkit.engine.reference import REFERENCE_TYPES, Reference, diagonal, prepare
 from svmkit.engine.row_cache import ROW_CACHE_TYPES, RowCache, exchange_columns, fetch, make_cache
-from svmkit.problem import DualQP, Problem, Solution
+from svmkit.problem import Bias, DualQP, Problem, Solution
 from svmkit.trace import Progress
 
 SUMMARY = "pairs of multipliers exactly as svm-train: the same iterations, objective and rho"
 PAPER = "Fan, Chen & Lin, JMLR 6 (2005)"
 EXACT = True
+BIASES: tuple[Bias, ...] = ("free",)
 
 #: The curvature used in place of one that is not positive.
 TAU = 1e-12

@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp
 from svmkit.engine.kernels import Engine, Packed, cross_apply
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
 PAPER = "Joachims 1999; Fan, Chen & Lin, JMLR 6 (2005) 1889–1918"
 EXACT = True
+BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: Two variables kept and one new one from either end.
 _SMALLEST_BLOCK = 4
