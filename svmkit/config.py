@@ -37,7 +37,9 @@ class TrainConfig:
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
     max_iter: int | None = None
+    max_evaluations: int | None = None
     time_limit_s: float | None = None
+    patience: int | None = None
     seed: int = 0
     threads: int = 0
 
@@ -61,6 +63,12 @@ class TrainConfig:
             ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),
             ("-m", self.cache_mb > 0, f"cache of {self.cache_mb:g} MB must be greater than 0"),
             ("--max-iter", self.max_iter is None or self.max_iter >= 1, f"{self.max_iter} must be at least 1"),
+            (
+                "--budget-evals",
+                self.max_evaluations is None or self.max_evaluations >= 1,
+                f"{self.max_evaluations} must be at least 1",
+            ),
+            ("--patience", self.patience is None or self.patience >= 1, f"{self.patience} must be at least 1"),
             (
                 "--time-limit",
                 self.time_limit_s is None or self.time_limit_s > 0,

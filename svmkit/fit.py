@@ -20,7 +20,7 @@ from svmkit.errors import DataError, UsageError
 from svmkit.model import Machine, Model, class_pairs, decision_values, predict
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, Solution, lam_to_C
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import SolverResult, options_of, run
+from svmkit.solvers.base import Solver, SolverResult, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.turns import Turn, run_in_turn
 
@@ -39,6 +39,7 @@ _BY_MERIT = (
     Status.EARLY_STOP,
     Status.STALLED,
     Status.MAX_ITER,
+    Status.MAX_EVALUATIONS,
     Status.TIME_LIMIT,
     Status.INTERRUPTED,
 )
@@ -109,7 +110,7 @@ def fit(
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
-    with ``on_trace``, machines come one after another. The time limit is for all machines together, the iteration limit for
+    with ``on_trace``, machines come one after another. The time limit is for all machines together, the other limits for
     each. A machine's held-out error counts the held-out examples of its own two classes. Raises DataError for data
     that cannot be trained on and UsageError for a config that cannot.
     """
@@ -125,6 +126,7 @@ def fit(
     kernel = kernel_of(config, dataset.n_features)
     module = solver_named(config.solver)
     options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
+    _check_patience(config, module, holdout)
     began = time.perf_counter()
     pairs = list(class_pairs(len(labels)))
     trained: list[_Trained | None] = [None] * len(pairs)
@@ -141,7 +143,7 @@ def fit(
             options,
             eps=config.eps,
             seed=config.seed,
-            limits=Limits(config.max_iter, left_s),
+            limits=Limits(config.max_iter, left_s, config.max_evaluations, config.patience),
             interrupted=lambda: turn.stopped() or interrupted(),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=on_trace,
@@ -199,6 +201,13 @@ def _check_type(config: TrainConfig) -> None:
             f"-s {SVM_TYPES.index(config.svm_type)} ({config.svm_type}): training this type is not available in this version; "
             "models of it can be read and used"
         )
+
+
+def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:
+    if config.patience is not None and holdout is None:
+        raise UsageError("--patience: there is no held-out error to watch; give --holdout")
+    if config.patience is not None and module.EXACT:
+        raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
 
 
 def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:

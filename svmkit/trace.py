@@ -34,6 +34,7 @@ class Status(Enum):
     CONVERGED = "CONVERGED"
     COMPLETED = "COMPLETED"  # a fixed-budget method ran its course
     MAX_ITER = "MAX_ITER"
+    MAX_EVALUATIONS = "MAX_EVALUATIONS"
     TIME_LIMIT = "TIME_LIMIT"
     EARLY_STOP = "EARLY_STOP"  # the held-out error went flat
     INTERRUPTED = "INTERRUPTED"
@@ -55,7 +56,13 @@ class TraceRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop before the tolerance is met."""
+    """When to stop before the tolerance is met; None: never.
+
+    ``max_evaluations`` kernel evaluations are passed by one step or 1 % at most. ``patience``: so many held-out points in a row
+    bring no lower error (``solvers.base.run`` says where the points lie).
+    """
 
     max_iter: int | None = None
     time_limit_s: float | None = None
+    max_evaluations: int | None = None
+    patience: int | None = None

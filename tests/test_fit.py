@@ -291,6 +291,49 @@ def test_limits_and_interruption_leave_a_whole_model() -> None:
     assert fit(dataset, TrainConfig(eps=1e-12), interrupted=lambda: next(calls)).status is Status.INTERRUPTED
 
 
+def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy, dataset = fit_module.solver_named("toy"), data("two")
+    seen: list[str] = []
+    said: list[str] = []
+
+    def start_seen(problem: Problem, options: Options, eps: float, seed: int) -> State:
+        seen.append(problem.bias)
+        return start(problem, options, eps, seed)
+
+    monkeypatch.setattr(toy, "start", start_seen)
+    for bias in (None, "free", "none"):
+        fit(dataset, TrainConfig(bias=bias), on_warning=said.append)
+    assert (seen, said) == (["free", "free", "none"], [])
+
+    monkeypatch.setattr(toy, "BIASES", ("none",))
+    monkeypatch.setattr(toy, "supports", lambda problem: "toy: cannot have one" if problem.bias == "free" else None)
+    seen.clear()
+    fit(dataset, TrainConfig(bias="none"), on_warning=said.append)
+    assert said == []
+    fit(dataset, TrainConfig(solver="pair"), on_warning=said.append)
+    cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), on_warning=said.append)
+    assert said == [fit_module.WITHOUT_BIAS.format(name) for name in ("pair", "smo")]
+    assert seen == ["none"] * 5
+    with pytest.raises(UsageError, match="toy: cannot have one"):
+        fit(dataset, TrainConfig(bias="free"))
+
+
+def test_patience_is_for_solvers_that_are_not_exact_and_needs_held_out_data() -> None:
+    config = TrainConfig(patience=3)
+    with pytest.raises(UsageError, match="--holdout"):
+        fit(data("two"), config)
+    with pytest.raises(UsageError, match="solver smo is exact"):
+        fit(data("two"), config, holdout=data("two.t"))
+
+
+def test_limits_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit_module.solver_named("toy"), "EXACT", False)
+    found = fit(data("two"), TrainConfig(max_evaluations=5))
+    assert (found.status, found.kernel_evaluations) == (Status.MAX_EVALUATIONS, 5)
+    found = fit(data("two"), TrainConfig(patience=1, eps=1e-12), holdout=data("two.t"))
+    assert found.status is Status.EARLY_STOP
+
+
 def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
     dataset, holdout = data("three"), data("three.t")
     rows = []

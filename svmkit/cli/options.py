@@ -120,7 +120,24 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
     config_option("max_iter", "--max-iter", type=int, metavar="N", help="Stop after N iterations a machine."),
-    config_option("time_limit_s", "--time-limit", type=float, metavar="S", help="Stop after S seconds of training."),
+    config_option(
+        "max_evaluations", "--budget-evals", type=int, metavar="N", help="Stop after N kernel evaluations a machine."
+    ),
+    config_option(
+        "time_limit_s",
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help="Stop after S seconds of training; reading and the certificate are not counted.",
+    ),
+    config_option(
+        "patience",
+        "--patience",
+        type=int,
+        metavar="K",
+        help="Stop a solver that is not exact where the --holdout error is no lower at K points in a row (from n/16 steps "
+        "on, each √2 times as many), and keep the best. A machine of several classes sees its own two.",
+    ),
     config_option("seed", "--seed", type=int, metavar="N", help="Where random choices start."),
 )
 

@@ -122,9 +122,11 @@ def command(
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
     if folds is not None:
-        if model is not None or holdout is not None or trace is not None:
-            raise UsageError("-v only cross-validates: it takes no MODEL, --holdout or --trace")
+        if any(given is not None for given in (model, holdout, trace, config.patience)):
+            raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --patience or --trace")
         return _cross_validate(data, config, folds, balance, as_json, quiet, strict)
+    if config.patience is not None and holdout is None:
+        raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
     _check_streams(data, holdout, model, trace, as_json)
     files.check_output(model, data)

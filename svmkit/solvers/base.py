@@ -7,9 +7,11 @@ Results do not depend on how steps are cut into calls.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from math import inf, isnan
 from typing import Any, Protocol, runtime_checkable
 
 from svmkit._jit import seconds_compiling
@@ -101,10 +103,15 @@ def run(
     on_trace: Callable[[TraceRow], None] | None = None,
     holdout_error: Callable[[Solution], float] | None = None,
 ) -> SolverResult:
-    """Runs ``solver`` until it is done, a limit is reached or ``interrupted()`` says so.
+    """Runs ``solver`` until it has ended, a limit is reached or ``interrupted()`` says so.
 
     ``on_progress(seconds, progress)`` sees every call's progress, ``on_trace`` rows on a schedule that grows by √2 in time,
-    with primal, dual and violation recomputed and that time taken off the clock. Raises UsageError where the solver declines.
+    with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the solver starts and
+    makes its solution; the certificate at the end is off it.
+
+    With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
+    without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
+    end it depends on counts of steps alone, so it is the same on every machine. Raises UsageError where the solver declines.
     """
     reason = solver.supports(problem)
     if reason is not None:
@@ -112,24 +119,29 @@ def run(
     clock = _Clock()
     recorder = _Recorder(problem, on_trace, holdout_error)
     state = solver.start(problem, options, eps, seed)
+    stops = _Stops(limits, interrupted)
+    watch = _Patience(limits.patience, holdout_error, problem.n)
     budget, progress = 1, Progress(0, 0)
     while True:
-        allowed = budget if limits.max_iter is None else min(budget, limits.max_iter - progress.steps)
+        allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began = clock.seconds()
         progress = solver.advance(state, allowed)
         now = clock.seconds()
         if on_progress is not None:
             on_progress(now, progress)
-        status = _status(progress, now, limits, interrupted)
+        status = stops.status(progress, now)
         if status is not None:
             break
         with clock.stopped():
             recorder.maybe(now, progress, lambda: solver.solution(state))
-        if now - began < CALL_S / 2:
+            if watch.is_over(progress.steps, lambda: solver.solution(state)):
+                status = Status.EARLY_STOP
+                break
+        if now - began < CALL_S / 2 and allowed == budget:
             budget *= 2
         elif now - began > CALL_S * 2:
-            budget = max(1, budget // 2)
-    found = solver.solution(state)
+            budget = max(1, allowed // 2)
+    found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
     seconds = clock.seconds()
     certificate = certify(problem, found)
     if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
@@ -147,20 +159,76 @@ def run(
     )
 
 
-def _status(progress: Progress, now: float, limits: Limits, interrupted: Callable[[], bool]) -> Status | None:
-    if progress.done:
-        return Status.CONVERGED
-    if progress.completed:
-        return Status.COMPLETED
-    if progress.stalled:
-        return Status.STALLED
-    if interrupted():
-        return Status.INTERRUPTED
-    if limits.max_iter is not None and progress.steps >= limits.max_iter:
-        return Status.MAX_ITER
-    if limits.time_limit_s is not None and now >= limits.time_limit_s:
-        return Status.TIME_LIMIT
-    return None
+class _Marks:
+    """Counts of steps at which something is asked: ``first``, then each ``ratio`` times the last, at least one more."""
+
+    def __init__(self, first: int, ratio: float) -> None:
+        self.next = first
+        self._ratio = ratio
+
+    def reached(self, steps: int) -> bool:
+        """Whether a mark is reached; the next one then lies ahead."""
+        if steps < self.next:
+            return False
+        self.next = max(self.next + 1, int(self.next * self._ratio))
+        return True
+
+
+class _Stops:
+    """All reasons to stop but the held-out error, and how many steps may be taken before one must be looked at again."""
+
+    def __init__(self, limits: Limits, interrupted: Callable[[], bool]) -> None:
+        self._limits = limits
+        self._interrupted = interrupted
+        self._marks = _Marks(1, 1.01)
+
+    def steps_left(self, steps: int) -> int:
+        limits = self._limits
+        most = sys.maxsize if limits.max_iter is None else limits.max_iter - steps
+        return most if limits.max_evaluations is None else min(most, self._marks.next - steps)
+
+    def status(self, progress: Progress, now: float) -> Status | None:
+        """Why to stop ``now`` (seconds), or None."""
+        limits = self._limits
+        over = (
+            (Status.CONVERGED, progress.done),
+            (Status.COMPLETED, progress.completed),
+            (Status.STALLED, progress.stalled),
+            (Status.INTERRUPTED, self._interrupted()),
+            (Status.MAX_ITER, limits.max_iter is not None and progress.steps >= limits.max_iter),
+            (Status.MAX_EVALUATIONS, self._evaluated_enough(progress)),
+            (Status.TIME_LIMIT, limits.time_limit_s is not None and now >= limits.time_limit_s),
+        )
+        return next((status for status, true in over if true), None)
+
+    def _evaluated_enough(self, progress: Progress) -> bool:
+        most = self._limits.max_evaluations
+        return most is not None and self._marks.reached(progress.steps) and progress.kernel_evaluations >= most
+
+
+class _Patience:
+    """Asks for the held-out error at its marks, keeps the solution with the lowest, and counts the marks since."""
+
+    def __init__(self, patience: int | None, holdout_error: Callable[[Solution], float] | None, n: int) -> None:
+        self._patience = patience
+        self._error = holdout_error
+        self._marks = _Marks(max(1, n // 16), 2**0.5)
+        self._lowest = inf
+        self._since = 0
+        self.best: Solution | None = None
+
+    def steps_left(self, steps: int) -> int:
+        return sys.maxsize if self._patience is None else self._marks.next - steps
+
+    def is_over(self, steps: int, solution: Callable[[], Solution]) -> bool:
+        if self._patience is None or self._error is None or not self._marks.reached(steps):
+            return False
+        found = solution()
+        error = self._error(found)
+        self._since += not isnan(error)
+        if error < self._lowest:
+            self._lowest, self._since, self.best = error, 0, found
+        return self._since >= self._patience
 
 
 class _Clock:
@@ -188,7 +256,7 @@ class _Stopped:
 
 
 class _Recorder:
-    """Trace rows on a schedule that doubles in time, so that curves are even on a log axis."""
+    """Trace rows on a schedule that grows by √2 in time, so that curves are even on a log axis."""
 
     def __init__(
         self,
@@ -207,7 +275,7 @@ class _Recorder:
             return
         found = solution()
         self.record(now, progress, found, certify(self.problem, found))
-        self.next_s = max(now * 2**0.5, now + CALL_S)
+        self.next_s = now * 2**0.5
 
     def record(self, now: float, progress: Progress, found: Solution, certificate: Certificate) -> None:
         if self.on_trace is None:

@@ -60,6 +60,9 @@ def test_libsvm_command_lines_parse(line: str, changes: dict[str, Any]) -> None:
         ("-O a=1 -O b=c=d", {"solver_options": (("a", "1"), ("b", "c=d"))}),
         ("--max-iter 7 --time-limit 0.5 --seed 3 -j 2", {"max_iter": 7, "time_limit_s": 0.5, "seed": 3, "threads": 2}),
         ("--shrinking 1 --cache-mb 7", {"cache_mb": 7.0}),
+        ("--bias free --budget-evals 9 --patience 4", {"bias": "free", "max_evaluations": 9, "patience": 4}),
+        ("--bias free --no-bias", {"bias": "none"}),
+        ("--no-bias --bias free", {"bias": "free"}),
     ],
 )
 def test_long_names(line: str, changes: dict[str, Any]) -> None:
@@ -71,7 +74,9 @@ def test_options_may_follow_the_files() -> None:
     assert (params["data"], params["model"], params["C"]) == ("data", "model", 5.0)
 
 
-@pytest.mark.parametrize("args", [["-t", "5"], ["-t", "gauss"], ["-O", "key"], ["-O", "=1"], ["-w1", "x"], ["-c"], ["-h", "2"]])
+@pytest.mark.parametrize(
+    "args", [["-t", "5"], ["-t", "gauss"], ["-O", "key"], ["-O", "=1"], ["-w1", "x"], ["-c"], ["-h", "2"], ["--bias", "some"]]
+)
 def test_bad_values_are_refused(args: list[str]) -> None:
     with pytest.raises(click.UsageError):
         train.make_context("train", ["data", *args])

@@ -1,0 +1,226 @@
+"""The loop that drives every solver: when it stops, what it returns, what it records; on a solver that follows a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from zoo import named
+
+from svmkit.problem import Problem, Solution
+from svmkit.solvers import base
+from svmkit.solvers.base import SolverResult
+from svmkit.trace import Limits, Progress, Status, TraceRow
+
+CASE = named("300 rows, rbf")
+
+
+class Clock:
+    """Stands in for the module ``time``: passes only when told."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(base, "time", found)
+    monkeypatch.setattr(base, "seconds_compiling", lambda: 0.0)
+    return found
+
+
+@dataclass
+class State:
+    problem: Problem
+    steps: int = 0
+
+
+def ten_a_step(steps: int) -> int:
+    return 10 * steps
+
+
+def more_and_more(steps: int) -> int:
+    return steps * (steps + 1) // 2
+
+
+def in_rounds(steps: int) -> int:
+    return 500 * (1 + steps // 50)
+
+
+def scripted(
+    spent: Callable[[int], int] = ten_a_step,
+    end: int = 10**6,
+    clock: Clock | None = None,
+    start_s: float = 0.0,
+    step_s: float = 0.0,
+) -> Any:
+    """A solver that has spent so many kernel evaluations after so many steps; its solution has rho = steps taken."""
+
+    def start(problem: Problem, options: Any, eps: float, seed: int) -> State:
+        if clock is not None:
+            clock.now_s += start_s
+        return State(problem)
+
+    def advance(state: State, budget: int) -> Progress:
+        assert budget >= 1
+        taken = min(budget, end - state.steps)
+        state.steps += taken
+        if clock is not None:
+            clock.now_s += taken * step_s
+        return Progress(state.steps, spent(state.steps), completed=state.steps == end)
+
+    def solution(state: State) -> Solution:
+        nobody = np.empty(0, np.int64)
+        return Solution(state.problem.rows.take(nobody), nobody, np.empty(0), float(state.steps))
+
+    return SimpleNamespace(EXACT=False, supports=lambda problem: None, start=start, advance=advance, solution=solution)
+
+
+def go(solver: Any, limits: Limits = Limits(), **more: Any) -> SolverResult:
+    return base.run(solver, CASE, None, eps=1e-3, limits=limits, **more)
+
+
+def test_a_fixed_budget_ends_completed() -> None:
+    result = go(scripted(end=777))
+    assert (result.status, result.steps, result.solution.rho) == (Status.COMPLETED, 777, 777.0)
+
+
+def test_the_iteration_limit_is_exact() -> None:
+    result = go(scripted(), Limits(max_iter=1234))
+    assert (result.status, result.steps) == (Status.MAX_ITER, 1234)
+
+
+@pytest.mark.parametrize("most", [1, 10, 95, 1000, 99_999])
+@pytest.mark.parametrize("spent", [ten_a_step, more_and_more, in_rounds])
+def test_kernel_evaluations_are_passed_by_a_hundredth_or_one_step(most: int, spent: Callable[[int], int]) -> None:
+    result = go(scripted(spent), Limits(max_evaluations=most))
+    assert result.status is Status.MAX_EVALUATIONS
+    assert result.kernel_evaluations == spent(result.steps) >= most
+    enough = next(steps for steps in range(1, 10**6) if spent(steps) >= most)
+    assert enough <= result.steps <= max(enough, 1 + 1.01 * enough)
+
+
+def test_where_evaluations_run_out_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = set()
+    for call_s in (1e-9, 0.05, 1e9):
+        monkeypatch.setattr(base, "CALL_S", call_s)
+        steps.add(go(scripted(), Limits(max_evaluations=12_345)).steps)
+    assert len(steps) == 1
+
+
+@pytest.mark.parametrize("step_s", [1e-6, 1e-3, 0.04])
+def test_the_time_limit_counts_the_start_and_is_passed_by_one_call_at_most(clock: Clock, step_s: float) -> None:
+    result = go(scripted(clock=clock, start_s=0.2, step_s=step_s), Limits(time_limit_s=1.0))
+    assert result.status is Status.TIME_LIMIT
+    assert 1.0 <= result.seconds <= 1.0 + 2 * base.CALL_S
+    assert result.seconds == pytest.approx(0.2 + step_s * result.steps)
+
+
+def test_a_start_longer_than_the_limit_still_gives_a_step(clock: Clock) -> None:
+    result = go(scripted(clock=clock, start_s=3.0, step_s=0.01), Limits(time_limit_s=1.0))
+    assert (result.status, result.steps) == (Status.TIME_LIMIT, 1)
+
+
+def test_calls_stay_short_after_many_that_were_cut_for_other_reasons(clock: Clock) -> None:
+    longest = before = 0.0
+
+    def heard(seconds: float, progress: Progress) -> None:
+        nonlocal longest, before
+        longest, before = max(longest, seconds - before), seconds
+
+    solver = scripted(clock=clock, step_s=1e-5, end=10**6)
+    go(solver, Limits(patience=10**6), on_progress=heard, holdout_error=lambda found: 0.0)
+    assert 0.5 * base.CALL_S <= longest <= 2 * base.CALL_S
+
+
+# --- held-out error -------------------------------------------------------------------------------------------------------
+
+
+def marks(n: int, most: int) -> list[int]:
+    """Where the held-out error is asked for: n/16 steps, then √2 times as many."""
+    found = [max(1, n // 16)]
+    while found[-1] < most:
+        found.append(max(found[-1] + 1, int(found[-1] * 2**0.5)))
+    return found
+
+
+@pytest.mark.parametrize("patience", [1, 2, 5])
+@pytest.mark.parametrize("best", [18, 100, 1000])
+def test_patience_ends_at_the_kth_point_after_the_lowest_error_and_returns_that(patience: int, best: int) -> None:
+    asked: list[int] = []
+
+    def error(found: Solution) -> float:
+        asked.append(int(found.rho))
+        return abs(found.rho - best)
+
+    result = go(scripted(), Limits(patience=patience), holdout_error=error)
+    points = marks(CASE.n, 10**6)
+    lowest = min(points, key=lambda steps: abs(steps - best))
+    last = points[points.index(lowest) + patience]
+    assert asked == points[: points.index(last) + 1]
+    assert (result.status, result.steps, result.solution.rho) == (Status.EARLY_STOP, last, lowest)
+    assert result.certificate == base.certify(CASE, result.solution)
+
+
+def test_where_patience_ends_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = set()
+    for call_s in (1e-9, 0.05, 1e9):
+        monkeypatch.setattr(base, "CALL_S", call_s)
+        result = go(scripted(), Limits(patience=2), holdout_error=lambda found: abs(found.rho - 500))
+        steps.add((result.steps, result.solution.rho))
+    assert len(steps) == 1
+
+
+def test_an_equal_error_is_no_lower_one() -> None:
+    result = go(scripted(), Limits(patience=3), holdout_error=lambda found: 0.25)
+    assert (result.status, result.solution.rho) == (Status.EARLY_STOP, marks(CASE.n, 1)[0])
+
+
+@pytest.mark.parametrize("error", [lambda found: nan, lambda found: -found.rho], ids=["unknown", "always lower"])
+def test_patience_does_not_end_what_still_improves_or_is_not_known(error: Callable[[Solution], float]) -> None:
+    result = go(scripted(end=3000), Limits(patience=1), holdout_error=error)
+    assert (result.status, result.solution.rho) == (Status.COMPLETED, 3000.0)
+
+
+def test_without_patience_the_error_is_only_recorded() -> None:
+    rows: list[TraceRow] = []
+    result = go(scripted(end=3000), on_trace=rows.append, holdout_error=lambda found: found.rho)
+    assert result.status is Status.COMPLETED
+    assert [row.holdout_error for row in rows] == [row.steps for row in rows]
+
+
+# --- trace ----------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_even_in_the_logarithm_of_time_and_recording_is_off_the_clock(clock: Clock) -> None:
+    def slow(found: Solution) -> float:
+        clock.now_s += 100.0
+        return 0.5
+
+    rows: list[TraceRow] = []
+    result = go(scripted(clock=clock, step_s=1e-4, end=50_000), on_trace=rows.append, holdout_error=slow)
+    seconds = np.array([row.seconds for row in rows])
+    assert (seconds[1:-1] >= 2**0.5 * seconds[:-2] * (1 - 1e-9)).all()
+    assert (seconds[1:] <= 2 * seconds[:-1] + 2 * base.CALL_S).all()
+    assert seconds[-1] == result.seconds == pytest.approx(5.0)
+    assert rows[-1].steps == 50_000
+
+
+def test_a_row_is_the_certificate_of_that_moment() -> None:
+    rows: list[TraceRow] = []
+    go(scripted(end=50), on_trace=rows.append)
+    nobody = np.empty(0, np.int64)
+    for row in rows:
+        found = Solution(CASE.rows.take(nobody), nobody, np.empty(0), float(row.steps))
+        certificate = base.certify(CASE, found)
+        assert (row.primal, row.dual, row.violation) == (certificate.primal, certificate.dual, certificate.violation)
+        assert row.kernel_evaluations == 10 * row.steps
