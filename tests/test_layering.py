@@ -23,7 +23,7 @@ SHARED = {
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},
-    "cli": {"options", "main", "files", "interrupt", "progress", "report", "streams", "compat"},
+    "cli": {"options", "main", "files", "interrupt", "progress", "report", "streams", "comparison", "pictures", "compat"},
 }
 
 #: Rooms in order of which neither may import the other: they meet in cli alone.

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,40 @@ def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, train
     from svmkit.io.libsvm_data import read_dataset
 
     return read_dataset(path, precomputed=precomputed, training=training, on_warning=reporter.warn)
+
+
+def read_training(path: str, config: TrainConfig, reporter: Reporter) -> Dataset:
+    """The data set in ``path``, to be trained on as ``config`` says."""
+    return read_data(path, reporter, precomputed=config.kernel == "precomputed", training=True)
+
+
+def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter) -> tuple[Dataset, Dataset | None]:
+    """The examples to train on and those held out: another file's, or a random fraction of these."""
+    if holdout is None:
+        return dataset, None
+    fraction = _fraction(holdout)
+    if fraction is None:
+        return dataset, read_data(holdout, reporter, precomputed=config.kernel == "precomputed")
+    import numpy as np
+
+    n_out = round(fraction * dataset.n)
+    if not 0 < n_out < dataset.n:
+        raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
+    order = np.random.default_rng(config.seed).permutation(dataset.n)
+    return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
+
+
+def _fraction(text: str) -> float | None:
+    """The fraction that ``text`` is, or None for the name of a file."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if os.path.exists(text):
+        return None
+    if not 0 < value < 1:
+        raise UsageError(f"--holdout {text}: a fraction lies between 0 and 1 (and there is no file of that name)")
+    return value
 
 
 def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:

@@ -71,7 +71,7 @@ threads_option = config_option("threads", "-j", "--threads", type=int, metavar="
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress; warnings and errors still appear.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
-_CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+_PROBLEM: tuple[Callable[[Any], Any], ...] = (
     config_option("svm_type", "-s", "--svm-type", type=numbered(SVM_TYPES), metavar="0..4|NAME", help="What is trained."),
     config_option(
         "kernel", "-t", "--kernel", type=numbered(KERNELS, poly="polynomial"), metavar="0..4|NAME", help="The kernel K(u, v)."
@@ -96,7 +96,14 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="The λ form in place of -c: min λ/2 |w|² + mean hinge loss, C = 1/(λ n).",
     ),
     config_option("cache_mb", "-m", "--cache-mb", type=float, metavar="MB", help="Memory for kernel values."),
-    config_option("eps", "-e", "--eps", type=float, metavar="X", help="Tolerance: training stops at this KKT violation."),
+    config_option(
+        "eps",
+        "-e",
+        "--eps",
+        type=float,
+        metavar="X",
+        help="Tolerance: training stops at this KKT violation; a primal solver at this relative gap.",
+    ),
     config_option(
         "shrinking",
         "-h",
@@ -109,6 +116,8 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     weight_option,
     bias_option,
     no_bias_option,
+)
+_SOLVER = (
     config_option("solver", "--solver", type=click.Choice(SOLVERS), help="The algorithm; see --list-solvers."),
     config_option(
         "solver_options",
@@ -119,6 +128,8 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="KEY=VALUE",
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
+)
+_COURSE = (
     config_option("max_iter", "--max-iter", type=int, metavar="N", help="Stop after N iterations a machine."),
     config_option(
         "max_evaluations", "--budget-evals", type=int, metavar="N", help="Stop after N kernel evaluations a machine."
@@ -144,7 +155,12 @@ _CONFIG_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
-    return stack(*_CONFIG_OPTIONS)(function)
+    return stack(*_PROBLEM, *_SOLVER, *_COURSE)(function)
+
+
+def options_but_the_solver(function: F) -> F:
+    """``config_options`` without the solver and its knobs."""
+    return stack(*_PROBLEM, *_COURSE)(function)
 
 
 def refuse_lambda_with_C(ctx: click.Context) -> None:

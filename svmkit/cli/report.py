@@ -69,6 +69,13 @@ def class_labels(model: Model) -> list[list[int]]:
     return [] if model.labels is None else [[int(model.labels[i]), int(model.labels[j])] for i, j in model.pairs]
 
 
+def solver_line(result: SolverResult) -> str:
+    """One machine's training in a few words."""
+    return (
+        f"{result.status.value} in {result.seconds:.3g} s, {result.steps:,} iterations, primal {result.certificate.primal:.8g}"
+    )
+
+
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
     done = {"CONVERGED": "converged", "COMPLETED": "completed"}.get(result.status.value, f"stopped ({result.status.value})")

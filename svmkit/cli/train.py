@@ -134,9 +134,9 @@ def command(
         files.check_output(trace, data, model)
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)
-        dataset = _read(data, config, reporter)
+        dataset = files.read_training(data, config, reporter)
         config = _balanced(config, dataset) if balance else config
-        training, held_out = _set_aside(dataset, holdout, config, reporter)
+        training, held_out = files.set_aside(dataset, holdout, config, reporter)
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append)
@@ -170,10 +170,6 @@ def _check_streams(data: str, holdout: str | None, model: str, trace: str | None
         raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")
 
 
-def _read(data: str, config: TrainConfig, reporter: Reporter, training: bool = True) -> Dataset:
-    return files.read_data(data, reporter, precomputed=config.kernel == "precomputed", training=training)
-
-
 def _balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
     """``config`` with each class weighted by n/(k n_class), on top of the weights given."""
     import numpy as np
@@ -182,37 +178,6 @@ def _balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
     factors = dataset.n / (len(labels) * counts)
     weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
     return dataclasses.replace(config, class_weight=config.class_weight + weights)
-
-
-def _set_aside(
-    dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter
-) -> tuple[Dataset, Dataset | None]:
-    """The examples to train on and those held out: another file's, or a random fraction of these."""
-    if holdout is None:
-        return dataset, None
-    fraction = _fraction(holdout)
-    if fraction is None:
-        return dataset, _read(holdout, config, reporter, training=False)
-    import numpy as np
-
-    n_out = round(fraction * dataset.n)
-    if not 0 < n_out < dataset.n:
-        raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
-    order = np.random.default_rng(config.seed).permutation(dataset.n)
-    return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
-
-
-def _fraction(text: str) -> float | None:
-    """The fraction that ``text`` is, or None for the name of a file."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if os.path.exists(text):
-        return None
-    if not 0 < value < 1:
-        raise UsageError(f"--holdout {text}: a fraction lies between 0 and 1 (and there is no file of that name)")
-    return value
 
 
 def _fit(
@@ -286,7 +251,7 @@ def _cross_validate(
 
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)
-        dataset = _read(data, config, reporter)
+        dataset = files.read_training(data, config, reporter)
         config = _balanced(config, dataset) if balance else config
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)

@@ -12,6 +12,13 @@ from svmkit.errors import DataError, OutputError
 from svmkit.trace import TraceRow
 
 
+def trace_line(row: TraceRow, **more: Any) -> str:
+    """One line: an object of ``more`` and the row's fields; nan becomes null."""
+    values = {**more, **row._asdict()}
+    clean = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()}
+    return json.dumps(clean, allow_nan=False) + "\n"
+
+
 class TraceWriter:
     """Writes rows to ``path`` (``-`` is standard output) as they come; an existing file is replaced.
 
@@ -38,13 +45,11 @@ class TraceWriter:
             self._fail(error)
 
     def write(self, row: TraceRow, **more: Any) -> None:
-        """Appends one line, the row's fields and ``more``; nan becomes null."""
+        """Appends the row's ``trace_line``."""
         if self._failed:
             return
-        values = {**more, **row._asdict()}
-        clean = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()}
         try:
-            self._file.write(json.dumps(clean, allow_nan=False) + "\n")
+            self._file.write(trace_line(row, **more))
             self._file.flush()
         except OSError as error:
             self._fail(error)

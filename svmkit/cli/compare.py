@@ -1,0 +1,312 @@
+"""``svmkit compare``: several solvers on one problem, one after another, and how they got there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from svmkit.cli import files, pictures
+from svmkit.cli.comparison import Run, document, table
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.options import (
+    CONTEXT,
+    key_value,
+    options_but_the_solver,
+    quiet_option,
+    refuse_lambda_with_C,
+    stack,
+    threads_option,
+)
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import DataError, OutputError, UsageError
+from svmkit.solvers import NAMES
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.problem import Problem
+    from svmkit.trace import Progress
+
+TABLE, CURVES, PICTURE = "table.md", "curves.jsonl", "curves.png"
+
+EPILOG = f"""\b
+Written into OUTDIR, each file whole, so far as runs are finished:
+  {TABLE}      a line a solver: status, seconds, kernel evaluations, primal, its
+                distance from the optimum, gap, held-out error, support vectors
+  {CURVES}  the course of each run, an object a line, as train --trace writes
+                it, with solver, bias and seed
+  {PICTURE}    held-out error and relative suboptimality against kernel evaluations
+                and against seconds; only where matplotlib is installed
+The table is also printed.
+
+\b
+Each solver trains with the bias it does best with, unless --bias says; solvers of one
+bias share an optimum. Where no exact solver of the list converged on it, smo runs
+once more for the optimum, within --time-limit but no other limit. Exact solvers run
+once, whatever --seeds, and without --patience.
+
+\b
+Example:
+  svmkit compare --solvers smo,pair -c 1 -g 0.05 --holdout a9a.t a9a results
+"""
+
+
+@click.command("compare", context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("data", metavar="DATA")
+@click.argument("outdir", metavar="OUTDIR")
+@click.option("--solvers", required=True, metavar="NAME,NAME…", help=f"Which to run, in this order: {', '.join(NAMES)}.")
+@options_but_the_solver
+@stack(
+    click.option(
+        "-O",
+        "--solver-option",
+        "solver_options",
+        type=key_value,
+        multiple=True,
+        metavar="SOLVER.KEY=VALUE",
+        help="A knob of one of the solvers; see svmkit train --list-solvers. Repeatable.",
+    ),
+    click.option(
+        "--seeds",
+        type=int,
+        metavar="K",
+        default=1,
+        show_default=True,
+        help="Run K seeds each, from --seed on: medians, mean ± sd.",
+    ),
+    click.option("--holdout", metavar="FILE|FRACTION", help="Data to measure the error on, or a random FRACTION set aside."),
+    threads_option,
+    quiet_option,
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    data: str,
+    outdir: str,
+    solvers: str,
+    solver_options: tuple[tuple[str, str], ...],
+    seeds: int,
+    holdout: str | None,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Train several solvers on DATA, two classes, and compare their courses in OUTDIR."""
+    config = TrainConfig(**settings)
+    config.check()
+    refuse_lambda_with_C(ctx)
+    if seeds < 1:
+        raise UsageError(f"--seeds {seeds}: must be at least 1")
+    if config.patience is not None and holdout is None:
+        raise UsageError("--patience watches the held-out error: give --holdout too")
+    if data == holdout == "-":
+        raise UsageError("DATA and --holdout cannot both be standard input")
+    configs = _configs(config, solvers, solver_options)
+    _check_outputs(outdir)
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        dataset = files.read_training(data, config, reporter)
+        _check_binary(dataset, data)
+        training, held_out = files.set_aside(dataset, holdout, config, reporter)
+        configs = _willing(training, configs, reporter)
+        about = _about(data, training, holdout, held_out, config, seeds)
+        runs: list[Run] = []
+        with Interrupts(quiet=True) as stop:
+            for run in _runs(training, held_out, configs, seeds, reporter, stop):
+                runs.append(run)
+                _write(outdir, runs, about)
+        if runs:
+            _draw(outdir, runs, reporter)
+    if runs:
+        click.echo(table(runs), nl=False)
+    if stop.interrupted():
+        finished = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
+        reporter.note(f"stopped; {f'{outdir} holds {finished}' if runs else 'no run was finished, nothing was written'}")
+    return stop.exit_code
+
+
+def _configs(config: TrainConfig, solvers: str, knobs: Sequence[tuple[str, str]]) -> list[TrainConfig]:
+    """What each solver is run with; UsageError for names and knobs that are not there."""
+    from svmkit.fit import with_bias
+    from svmkit.solvers import solver
+    from svmkit.solvers.base import options_of
+
+    names = list(dict.fromkeys(name.strip() for name in solvers.split(",") if name.strip()))
+    if not names:
+        raise UsageError(f"--solvers: names none; there are {', '.join(NAMES)}")
+    found = []
+    for name in names:
+        exact = solver(name).EXACT
+        own = tuple((key.partition(".")[2], value) for key, value in knobs if key.partition(".")[0] == name)
+        options_of(solver(name), own)
+        patience = None if exact else config.patience
+        changed = replace(config, solver=name, solver_options=own, patience=patience)
+        found.append(with_bias(changed, lambda text: None))
+    for key, value in knobs:
+        if key.partition(".")[0] not in names:
+            raise UsageError(f"-O {key}={value}: begin with one of the solvers compared and a dot: {', '.join(names)}")
+    return found
+
+
+def _check_outputs(outdir: str) -> None:
+    """Raises OutputError, before any work, where OUTDIR cannot be made or its files cannot be written."""
+    if os.path.isdir(outdir):
+        for name in (TABLE, CURVES, PICTURE):
+            files.check_output(os.path.join(outdir, name))
+    elif os.path.exists(outdir) or outdir == "-":
+        raise OutputError(f"can't write {outdir}: this must be a folder; it is made if it does not exist")
+    else:
+        files.check_output(outdir.rstrip("/"))
+
+
+def _check_binary(dataset: Dataset, data: str) -> None:
+    import numpy as np
+
+    n_class = len(np.unique(np.trunc(dataset.y[dataset.weights > 0])))
+    if n_class != 2:
+        raise DataError(
+            f"{data}: has {n_class} class{'es' if n_class > 1 else ''}; compare works on a problem of two",
+            "relabel them, one class against the rest" if n_class > 2 else "",
+        )
+
+
+def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporter) -> list[TrainConfig]:
+    """The configs whose solvers take the problem; others are left out with their reason. UsageError where none is left."""
+    from svmkit.fit import group_classes, kernel_of, label_factors, pair_problem, usable_examples
+    from svmkit.solvers import solver
+
+    labels, members = group_classes(dataset.y, usable_examples(dataset))
+    if len(labels) != 2:
+        raise UsageError("--holdout left only one class to train on")
+    factors = label_factors(configs[0], labels, reporter.warn)
+    willing = []
+    for config in configs:
+        problem: Problem = pair_problem(dataset, config, kernel_of(config, dataset.n_features), members, factors, 0, 1).problem
+        reason = solver(config.solver).supports(problem)
+        if reason is None:
+            willing.append(config)
+        else:
+            reporter.warn(f"{config.solver} is left out: {reason}")
+    if not willing:
+        raise UsageError("none of the solvers takes this problem")
+    return willing
+
+
+def _about(
+    data: str, training: Dataset, holdout: str | None, held_out: Dataset | None, config: TrainConfig, seeds: int
+) -> list[str]:
+    """What was compared, a line a fact."""
+    kernel = [config.kernel]
+    if config.kernel in ("polynomial", "rbf", "sigmoid"):
+        kernel.append(f"gamma {config.gamma or 1 / max(1, training.n_features):.10g}")
+    if config.kernel in ("polynomial", "sigmoid"):
+        kernel.append(f"coef0 {config.coef0:g}")
+    if config.kernel == "polynomial":
+        kernel.append(f"degree {config.degree}")
+    cost = f"C {config.C:g}" if config.lam is None else f"lambda {config.lam:g} (C {1 / (config.lam * training.n):.10g})"
+    lines = [f"data: {data}, {training.n:,} examples"]
+    if held_out is not None:
+        lines.append(f"held out: {holdout}, {held_out.n:,} examples")
+    lines.append(f"problem: C-SVC, kernel {', '.join(kernel)}; {cost}; tolerance {config.eps:g}")
+    lines += [f"weight of class {label}: {factor:g}" for label, factor in config.class_weight]
+    limits = (
+        ("iterations", config.max_iter),
+        ("kernel evaluations", config.max_evaluations),
+        ("seconds", config.time_limit_s),
+        ("patience", config.patience),
+    )
+    lines += [f"limit of {what}: {most:,}" for what, most in limits if most is not None]
+    last = config.seed + seeds - 1
+    lines.append(f"seed: {config.seed}" if seeds == 1 else f"seeds: {config.seed} to {last}; exact solvers run once")
+    return lines
+
+
+def _runs(
+    training: Dataset,
+    held_out: Dataset | None,
+    configs: Sequence[TrainConfig],
+    seeds: int,
+    reporter: Reporter,
+    stop: Interrupts,
+) -> Iterator[Run]:
+    """Every run as it is finished, then the reference runs; ends at the first that is interrupted."""
+    from svmkit.solvers import solver
+
+    plan = [
+        replace(config, seed=config.seed + k) for config in configs for k in range(1 if solver(config.solver).EXACT else seeds)
+    ]
+    solved = set()
+    for number, config in enumerate(plan, start=1):
+        run = _run(training, held_out, config, f"{config.solver}, seed {config.seed} ({number} of {len(plan)})", reporter, stop)
+        if run is None:
+            return
+        if run.result.status.value == "CONVERGED" and solver(run.solver).EXACT:
+            solved.add(run.bias)
+        yield run
+    for bias in dict.fromkeys(str(config.bias) for config in plan):
+        if bias not in solved:
+            config = TrainConfig(**{**vars(plan[0]), **_REFERENCE, "bias": bias, "eps": min(plan[0].eps, TrainConfig.eps)})
+            run = _run(training, held_out, config, f"smo for the optimum, bias {bias}", reporter, stop)
+            if run is None:
+                return
+            yield replace(run, reference=True)
+
+
+#: What makes a config that of a reference run.
+_REFERENCE = {"solver": "smo", "solver_options": (), "max_iter": None, "max_evaluations": None, "patience": None}
+
+
+def _run(
+    training: Dataset, held_out: Dataset | None, config: TrainConfig, label: str, reporter: Reporter, stop: Interrupts
+) -> Run | None:
+    """One training, recorded; None where it was interrupted."""
+    from svmkit.cli.report import solver_line
+    from svmkit.fit import fit
+
+    def progress(seconds: float, now: Progress) -> None:
+        reporter.show(
+            lambda elapsed: f"{label}: {seconds:.1f} s, {now.steps:,} iterations, {now.kernel_evaluations:.3g} evaluations"
+        )
+
+    fitted = fit(
+        training,
+        config,
+        interrupted=stop.interrupted,
+        on_progress=progress,
+        on_trace=lambda row: None,
+        holdout=held_out,
+    )
+    if stop.interrupted():
+        return None
+    (result,) = fitted.machines
+    if not reporter.quiet:
+        reporter.note(f"{label}: {solver_line(result)}")
+    return Run(config.solver, config.seed, str(config.bias), result)
+
+
+def _write(outdir: str, runs: Sequence[Run], about: Sequence[str]) -> None:
+    from svmkit.io.traces import trace_line
+
+    os.makedirs(outdir, exist_ok=True)
+    lines = (
+        trace_line(row, solver=run.solver, bias=run.bias, seed=run.seed)
+        for run in runs
+        if not run.reference
+        for row in run.result.trace
+    )
+    files.write(os.path.join(outdir, CURVES), "".join(lines).encode())
+    files.write(os.path.join(outdir, TABLE), document(runs, about).encode())
+
+
+def _draw(outdir: str, runs: Sequence[Run], reporter: Reporter) -> None:
+    """The picture, or a note where it cannot be made."""
+    path = os.path.join(outdir, PICTURE)
+    if pictures.available():
+        files.write(path, pictures.picture(runs))
+    elif not reporter.quiet:
+        reporter.note(f"no {path}: pictures need matplotlib (pip install 'svmkit[plot]')")
