@@ -1,4 +1,4 @@
-"""Machine code on disk and in memory: where compiled functions are kept between processes, and how they are linked.
+"""Machine code on disk and in memory: where compiled functions are kept between processes, and how they are loaded.
 
 The store is ``$SVMKIT_CACHE`` (default ``$XDG_CACHE_HOME/svmkit`` or ``~/.cache/svmkit``), one folder per hash of our sources,
 numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm.
@@ -6,16 +6,22 @@ numba, llvmlite and CPU; the three newest stay. Files appear by rename, so proce
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
 import threading
+from functools import cache
+from importlib.util import find_spec, source_hash
 from pathlib import Path
 from typing import Any
 
+from svmkit import _link
+
 _KEPT_STORES = 3
-_state: dict[str, Any] = {}
+#: Lines of /proc/cpuinfo that tell what a CPU can do, on x86 and on ARM.
+_CPU_LINES = {"vendor_id", "cpu family", "model", "stepping", "flags"} | {
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
+}  # fmt: skip
 
 
 def get(name: str) -> bytes:
@@ -31,24 +37,26 @@ def get(name: str) -> bytes:
 
 def link(code: bytes, symbol: str) -> int:
     """Loads object code into the process; the address of ``symbol`` in it."""
-    engine = _engine()
-    engine.add_object_file(llvm().ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address: int = engine.get_function_address(symbol)
+    address = _link.load(code, symbol)
+    if address is None:
+        engine = _engine()
+        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address = int(engine.get_function_address(symbol))
     return address
 
 
+@cache
 def llvm() -> Any:
     """llvmlite's binding, with the host's target ready."""
-    if "binding" not in _state:
-        import llvmlite.binding as binding
+    import llvmlite.binding as binding
 
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        _state["binding"] = binding
-    return _state["binding"]
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
 
 
+@cache
 def target_machine() -> Any:
     """LLVM's code generator for this CPU."""
     binding = llvm()
@@ -62,11 +70,10 @@ def target_machine() -> Any:
     )
 
 
+@cache
 def _engine() -> Any:
-    if "engine" not in _state:
-        binding = llvm()
-        _state["engine"] = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
-    return _state["engine"]
+    binding = llvm()
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
 
 
 def _host_features() -> str:
@@ -78,21 +85,25 @@ def _host_features() -> str:
 
 
 def cpu_has(feature: str) -> bool:
-    """Whether this machine's CPU has ``feature``, by LLVM's name for it (``avx512f``, ``neon``)."""
-    if "features" not in _state:
-        _state["features"] = set(_host_features().split(","))
-    return f"+{feature}" in _state["features"]
+    """Whether this machine's CPU has ``feature``, by Linux's name for it (``avx512f``, ``asimd``)."""
+    return feature in _cpu().split()
 
 
+@cache
+def _cpu() -> str:
+    """What decides the code for this CPU: Linux's words, which are had without loading LLVM, else LLVM's."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = file.read(1 << 14).split("\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    words = "\n".join(line for line in lines if line.partition(":")[0].strip() in _CPU_LINES)
+    return words or f"{llvm().get_host_cpu_name()} {_host_features()}"
+
+
+@cache
 def store() -> Path | None:
     """The folder of this build's machine code, made if need be; None where none can be written or read."""
-    if "store" not in _state:
-        _state["store"] = _find_store()
-    store: Path | None = _state["store"]
-    return store
-
-
-def _find_store() -> Path | None:
     base = os.environ.get("SVMKIT_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
     )
@@ -109,21 +120,17 @@ def _find_store() -> Path | None:
 
 def _fingerprint() -> str:
     """Hash of all that decides the machine code: our sources (cli/ compiles nothing), numba, llvmlite, the CPU."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        if not name.startswith("cli/"):
-            digest.update(name.encode() + path.read_bytes())
-    from importlib.util import find_spec
-
+    parts = [f"{sys.platform} {_cpu()}".encode()]
+    root = os.path.dirname(__file__)
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted({*subfolders} - {"cli", "__pycache__"})
+        for path in sorted(os.path.join(folder, name) for name in names if name.endswith(".py")):
+            parts += [os.path.relpath(path, root).encode(), Path(path).read_bytes()]
     for package in ("numba", "llvmlite"):
         spec = find_spec(package)
         version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None
-        digest.update(version.read_bytes() if version is not None and version.exists() else package.encode())
-    binding = llvm()
-    digest.update(f"{sys.platform} {binding.get_host_cpu_name()} {_host_features()}".encode())
-    return digest.hexdigest()[:20]
+        parts.append(version.read_bytes() if version is not None and version.exists() else package.encode())
+    return source_hash(b"\0".join(parts)).hex()
 
 
 def put(name: str, code: bytes) -> None:

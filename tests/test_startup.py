@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from shell import write_blobs
 
 HEAVY = {"numpy", "numba", "scipy", "llvmlite", "joblib", "multiprocessing", "concurrent"}
 
@@ -62,6 +64,31 @@ def test_usage_errors_are_light(args: list[str]) -> None:
     modules, code = imported(*args)
     assert code == 2
     assert not heavy(modules)
+
+
+def test_a_warm_run_needs_numpy_and_little_else(tmp_path: Path) -> None:
+    data, model, out = write_blobs(tmp_path / "data"), tmp_path / "model", tmp_path / "out"
+    for args in (["train", data, model], ["svm-predict", data, model, out]):
+        imported(*map(str, args))  # the first may have to compile
+        modules, code = imported(*map(str, args))
+        assert code == 0
+        assert "numpy" in modules
+        avoidable = {"numba", "llvmlite", "scipy", "numpy.ma", "numpy.random", "hashlib", "shutil"}
+        assert modules & avoidable == set()
+
+
+def test_the_process_ends_at_once_but_loses_nothing() -> None:
+    program = "import atexit; atexit.register(print, 'exit function'); from svmkit.cli.main import main; main(); print('no')"
+    done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert re.fullmatch(r"svmkit \S+\nexit function\n", done.stdout)
+    assert done.stderr == ""
+
+
+def test_a_profiler_sees_the_end() -> None:
+    done = subprocess.run([sys.executable, "-m", "cProfile", "-m", "svmkit", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "function calls" in done.stdout
 
 
 def test_the_measure_sees_imports() -> None:

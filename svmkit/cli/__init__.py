@@ -1,7 +1,11 @@
 """The native command line: one command a file."""
 
+import gc
 import os
 
 # OpenBLAS starts a thread for every core when NumPy loads, and they spin: half the CPU time of a short run. What is heavy here
 # runs on svmkit's own threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Importing makes tens of thousands of objects and no garbage, and Python would look through them dozens of times.
+gc.set_threshold(50_000)

@@ -79,8 +79,10 @@ def group() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``svmkit`` with the arguments ``argv`` (default: the process's own) and returns its exit code."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    """Runs ``svmkit`` with the arguments ``argv`` and returns its exit code; without ``argv`` it ends the process."""
+    if argv is None:
+        streams.leave(main(sys.argv[1:]))
+    args = list(argv)
     if args and args[0] in OLD_TOOLS:
         tool = import_module(f"svmkit.cli.compat.{args[0].replace('-', '_')}")
         return int(tool.main(args[1:]) or 0)

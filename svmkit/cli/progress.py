@@ -6,7 +6,6 @@ The only time ever promised is a limit the user set: how long a solver still nee
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 import threading
 import time
@@ -60,6 +59,8 @@ class Reporter:
         if not self.live:
             self.note(text)
             return
+        import shutil  # 2 ms, which short runs need not spend
+
         with self._lock:
             width = shutil.get_terminal_size().columns - 1
             click.echo(f"\r{text[:width]}\x1b[K", err=True, nl=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import io
 import os
 import sys
-from typing import TextIO
+from contextlib import suppress
+from typing import NoReturn, TextIO
 
 
 def settle() -> None:
@@ -48,3 +50,18 @@ def forget(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process with exit code ``code``, without taking down what nobody will use again: modules, NumPy, LLVM.
+
+    That saves a tenth of a short run and loses nothing: files are closed where they are written, exit functions are called, the
+    streams flushed. A tracer or profiler sees Python's own end.
+    """
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        sys.exit(code)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # what could not be written has been reported; ValueError: closed
+            stream.flush()
+    os._exit(code)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -119,7 +118,7 @@ def atomic_output(path: str) -> Iterator[Output]:
             yield output
         return
     target = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(target), f".svmkit-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(os.path.dirname(target), f".svmkit-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with _opened(path, lambda: _create(temporary, target)) as output:
             yield output

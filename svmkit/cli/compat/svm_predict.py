@@ -35,7 +35,7 @@ class Call:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """svm-predict with the arguments ``argv`` (default: the process's own); returns its exit code, 0 or 1."""
+    """svm-predict with the arguments ``argv``; returns its exit code, 0 or 1. Without ``argv`` it ends the process."""
     return run_tool("svm-predict", USAGE, lambda args: _predict(parse(args)), argv)
 
 

@@ -39,7 +39,7 @@ class Call:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """svm-scale with the arguments ``argv`` (default: the process's own); returns its exit code, 0 or 1."""
+    """svm-scale with the arguments ``argv``; returns its exit code, 0 or 1. Without ``argv`` it ends the process."""
     return run_tool("svm-scale", USAGE, lambda args: _scale(parse(args)), argv)
 
 

@@ -68,7 +68,7 @@ class Call:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """svm-train with the arguments ``argv`` (default: the process's own); returns its exit code, 0 or 1."""
+    """svm-train with the arguments ``argv``; returns its exit code, 0 or 1. Without ``argv`` it ends the process."""
     return run_tool("svm-train", USAGE, lambda args: _train(parse(args)), argv)
 
 

@@ -19,10 +19,15 @@ _listening: list[ColdStart] = []
 
 
 def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str] | None) -> int:
-    """Runs ``body`` on the arguments (default: the process's own); whatever goes wrong becomes a line for people and a 1."""
+    """Runs ``body`` on the arguments; whatever goes wrong becomes a line for people and a 1.
+
+    Returns the exit code; without ``argv`` they are the process's own, which it ends.
+    """
+    if argv is None:
+        streams.leave(run_tool(name, usage, body, sys.argv[1:]))
     streams.settle()
     with handling({signal.SIGTERM: signal.default_int_handler}):  # so that temporary files go, as with Ctrl-C
-        return _exit_code(name, usage, body, sys.argv[1:] if argv is None else list(argv))
+        return _exit_code(name, usage, body, list(argv))
 
 
 def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str]) -> int:
