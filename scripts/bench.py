@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """svmkit beside every other tool installed, on the same files, in turns.
 
-    scripts/bench.py --list                        the cases
-    scripts/bench.py a9a ijcnn1 --runs 3           two of them
-    scripts/bench.py start read predict            start-up, parsing, prediction
-    scripts/bench.py a9a --svm-train-omp ~/libsvm/svm-train --markdown > table.md
+    scripts/bench.py --list                                    what can be measured
+    scripts/bench.py a9a ijcnn1 --runs 3                       two training problems
+    scripts/bench.py table --save bench/results.jsonl          seven of them, kept
+    scripts/bench.py start read predict                        start-up, parsing, prediction
+    scripts/bench.py a9a --tool svm-train-omp=~/libsvm/svm-train --python-of sklearnex=~/peers/bin/python
+    scripts/bench.py --report bench/results.jsonl --markdown   tables of what was kept
+
+Peers are taken from PATH (svm-train, svm-train-omp, thundersvm-train, liblinear-train, svm-predict, svm-predict-omp) and from
+this Python (sklearn, sklearnex, liblinear), or from where --tool and --python-of say. Any other name given to --tool is one
+more program with svm-train's options, or svm-predict's if it begins so.
 
 Times are of whole commands, from start to exit: medians over the runs (least–most); `fit` is the training alone where a tool
-says so. Tools take turns: A B A B. Objective and violation are computed anew in float64 from every model file, since the
-tools' own figures drift. Compiled code and the page cache are warm. Peak memory is the
-operating system's count, never below this script's own 20 MB.
+says so, × is its ratio to svmkit's. Tools take turns: A B A B. A tool that fails or takes longer than --limit keeps its row.
+Objectives and violation are computed anew in float64 from every model file, since the tools' own figures drift. Compiled code
+and the page cache are warm. Peak memory is the operating system's count, never below this script's own 20 MB.
 """
 
 from __future__ import annotations
@@ -18,271 +24,206 @@ import argparse
 import json
 import os
 import platform
-import shutil
-import statistics
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench_data import CASES, DATA, ROOT, WORK, Case, Missing, artificial, public, warm_page_cache
+import bench_report
+from bench_data import CASES, DATA, GROUPS, ROOT, WORK, Case, Missing, artificial, digits17, warm_page_cache
+from bench_tools import MODULES, SVMKIT, WORKER, Failed, Peers, Run, Tool, find_peers, measure, other_path, trainers
 
-BIN = Path(sys.executable).parent
-WORKER = [sys.executable, str(ROOT / "scripts" / "bench_worker.py")]
-SPECIAL = {
-    "start": "start-up: --help, a small training, a small prediction",
-    "read": "parsing LIBSVM text on one core",
-    "predict": "a9a.t with the model of a9a",
-}
-
-
-@dataclass
-class Run:
-    """One process from start to exit."""
-
-    seconds: float
-    peak_mb: float
-    output: str
-
-
-@dataclass
-class Tool:
-    """A competitor: ``argv(train, case, model)`` is its command, ``facts(output)`` what it says of itself."""
-
-    name: str
-    argv: Callable[[Path, Case, Path], list[str]]
-    suffix: str = ".model"
-    facts: Callable[[str], dict[str, Any]] = lambda output: {}
-    runs: list[Run] = field(default_factory=list)
-
-
-class Failed(Exception):
-    """A command that did not end well."""
-
-
-def measure(argv: list[str], limit_s: float) -> Run:
-    """Runs ``argv``; this process stays small, since a child's peak memory counts its parent's at the start."""
-    began = time.perf_counter()
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    assert child.stderr is not None
-    stopper = threading.Timer(limit_s, child.kill)
-    stopper.start()
-    complaints: list[str] = []
-    drain = threading.Thread(target=lambda pipe: complaints.append(pipe.read()), args=(child.stderr,))
-    drain.start()
-    output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - began
-    child.returncode = os.waitstatus_to_exitcode(status)
-    stopper.cancel()
-    drain.join()
-    child.stdout.close()
-    child.stderr.close()
-    if child.returncode:
-        late = seconds >= limit_s
-        raise Failed(f"more than {limit_s:g} s" if late else f"exit {child.returncode}: {complaints[0].strip()[-200:]}")
-    return Run(seconds, usage.ru_maxrss / (1024.0 if sys.platform == "linux" else 1024.0**2), output)
-
-
-def other_path(program: str) -> str | None:
-    """The program of that name that is not ours."""
-    folders = [f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(f).resolve() != BIN.resolve()]
-    return shutil.which(program, path=os.pathsep.join(folders))
-
-
-def libsvm(program: str, *more: str) -> Callable[[Path, Case, Path], list[str]]:
-    return lambda train, case, model: [program, *more, "-c", f"{case.C:g}", "-g", f"{case.gamma:g}", str(train), str(model)]
-
-
-def with_sklearn(kind: str) -> Callable[[Path, Case, Path], list[str]]:
-    return lambda train, case, model: [*WORKER, "sklearn", str(train), str(case.C), str(case.gamma), str(model), kind]
-
-
-def installed(args: argparse.Namespace) -> list[Tool]:
-    """svmkit and every peer that is here."""
-    ours = lambda output: json.loads(output)  # noqa: E731
-    tools = [Tool("svmkit", libsvm(str(BIN / "svmkit"), "train", "-q", "--json"), facts=ours)]
-    genuine = args.svm_train or other_path("svm-train")
-    if genuine:
-        tools.append(Tool("svm-train", libsvm(genuine, "-m", "1000"), facts=libsvm_facts))
-    if args.svm_train_omp:
-        tools.append(Tool("svm-train, OpenMP", libsvm(args.svm_train_omp, "-m", "1000"), facts=libsvm_facts))
-    if find_spec("sklearn"):
-        tools.append(Tool("scikit-learn", with_sklearn("plain"), ".npz", json.loads))
-    if find_spec("sklearnex"):
-        tools.append(Tool("scikit-learn-intelex", with_sklearn("intelex"), ".npz", json.loads))
-    thunder = other_path("thundersvm-train")
-    if thunder:
-        tools.append(Tool("thundersvm-train", libsvm(thunder)))
-    return [tool for tool in tools if not args.tools or tool.name in args.tools]
-
-
-def libsvm_facts(output: str) -> dict[str, Any]:
-    """The iteration count that svm-train prints."""
-    counts = [line.rpartition("=")[2] for line in output.splitlines() if "#iter" in line]
-    return {"iterations": sum(map(int, counts))} if counts else {}
-
-
-def spread(values: list[float]) -> str:
-    """Median (least–most)."""
-    middle = f"{statistics.median(values):.3g}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):.3g}–{max(values):.3g})"
+BY_NAME = {case.name: case for case in CASES}
+Record = dict[str, Any]
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def training(case: Case, args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
-    """Title, table and notes of one training case."""
+def short(argv: list[str]) -> str:
+    """A command as it was run, with paths as a reader would type them."""
+    text = " ".join(argv).replace(f"{SVMKIT} ", "svmkit ")
+    return text.replace(f"{ROOT}/", "").replace(f"{DATA}/", "").replace(f"{Path.home()}/", "~/")
+
+
+def training(case: Case, peers: Peers, args: argparse.Namespace) -> Record:
+    """One training problem with every tool."""
     train, test = case.files()
     warm_page_cache(train, test)
     WORK.mkdir(exist_ok=True)
-    tools, notes, failed = installed(args), [], set()
-    models = {tool.name: WORK / f"{case.name}.{tool.name.replace(', ', '-')}{tool.suffix}" for tool in tools}
+    tools = trainers(case, peers, args.only)
+    models = {tool.name: WORK / f"{case.name}.{tool.name.replace(' ', '-')}.model" for tool in tools}
     for number in range(args.runs):
         for tool in tools:
-            if tool.name in failed:
+            if tool.failed:
                 continue
-            argv = tool.argv(train, case, models[tool.name])
             say(f"{case.name}, run {number + 1} of {args.runs}: {tool.name}")
             try:
-                tool.runs.append(measure(argv, args.limit))
+                tool.runs.append(measure(tool.argv(train, case, models[tool.name]), args.limit))
             except Failed as why:
-                failed.add(tool.name)
-                notes.append(f"{tool.name}: {why}")
-            if number == 0:
-                notes.append("`" + " ".join(argv).replace(f"{ROOT}/", "").replace(f"{DATA}/", "") + "`")
-    done = [tool for tool in tools if tool.runs and tool.name not in failed]
-    if not done:
-        return case.name, [], notes
+                tool.failed = str(why)
+    done = [tool for tool in tools if tool.runs]
     say(f"{case.name}: judging {len(done)} models in float64")
-    request = {"train": str(train), "test": str(test), "C": case.C, "gamma": case.gamma}
+    request = {"train": str(train), "test": str(test), "C": case.C, "linear": case.linear}
     request["models"] = [str(models[tool.name]) for tool in done]
-    verdict = json.loads(subprocess.run([*WORKER, "judge", json.dumps(request)], check=True, stdout=subprocess.PIPE).stdout)
-    title = f"{case.name}: C {case.C:g}, gamma {case.gamma:g}; {verdict['n']:,} × {verdict['n_features']:,}"
-    return title, training_table(done, verdict), notes
+    verdict = json.loads(measure([sys.executable, WORKER, "judge", json.dumps(request)], float(10**6)).output)
+    verdicts = dict(zip([tool.name for tool in done], verdict["verdicts"], strict=True))
+    return {
+        **{"name": case.name, "C": case.C, "gamma": case.gamma, "eps": case.eps, "linear": case.linear},
+        **{"n": verdict["n"], "n_features": verdict["n_features"]},
+        "tools": [told(tool, short(tool.argv(train, case, models[tool.name])), verdicts.get(tool.name)) for tool in tools],
+    }
 
 
-def training_table(tools: list[Tool], verdict: dict[str, Any]) -> list[list[str]]:
-    head = "tool|command s|ratio|fit s|peak MB|iterations|kernel values|SVs|objective|violation|test error %|agrees %"
-    table = [head.split("|")]
-    ours = next((tool for tool in tools if tool.name == "svmkit"), tools[0])
-    base = statistics.median(run.seconds for run in ours.runs)
-    for tool, judged in zip(tools, verdict["verdicts"], strict=True):
-        facts = [tool.facts(run.output) for run in tool.runs]
-        fits = [fact["seconds"] for fact in facts if "seconds" in fact]
-        table.append(
-            [
-                tool.name,
-                spread([run.seconds for run in tool.runs]),
-                f"{statistics.median(run.seconds for run in tool.runs) / base:.3g}",
-                spread(fits) if fits else "",
-                f"{max(run.peak_mb for run in tool.runs):.0f}",
-                f"{facts[-1]['iterations']:,}" if "iterations" in facts[-1] else "",
-                f"{facts[-1]['kernel_evaluations']:.3g}" if "kernel_evaluations" in facts[-1] else "",
-                f"{judged['n_support']:,}",
-                f"{-judged['dual']:.10g}",
-                f"{judged['violation']:.2g}",
-                f"{100 * judged['test_error']:.4g}",
-                f"{100 * judged['agreement']:.4g}",
-            ]
-        )
-    return table
+def told(tool: Tool, command: str, verdict: Record | None) -> Record:
+    """A tool's part of a record."""
+    facts = [tool.facts(run.output) for run in tool.runs]
+    last = facts[-1] if facts else {}
+    return {
+        **{"name": tool.name, "command": command, "failed": tool.failed, "verdict": verdict},
+        "seconds": [run.seconds for run in tool.runs],
+        "cpu_s": [run.cpu_s for run in tool.runs],
+        "fit_s": [fact["seconds"] for fact in facts if "seconds" in fact],
+        "peak_mb": max((run.peak_mb for run in tool.runs), default=0.0),
+        **{key: last[key] for key in ("iterations", "kernel_evaluations", "status", "version") if key in last},
+    }
 
 
-def commands(title: str, rows: list[tuple[str, list[str]]], args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
-    """Whole-command seconds of commands that take turns."""
-    runs: dict[str, list[Run]] = {name: [] for name, _ in rows}
+Command = tuple[str, list[str], Mapping[str, str] | None]
+
+
+def commands(name: str, about: str, rows: list[Command], runs: int, limit: float) -> tuple[Record, dict[str, list[Run]]]:
+    """Whole-command seconds of commands that take turns; ``rows`` are title, command and environment."""
+    found: dict[str, list[Run]] = {title: [] for title, _, _ in rows}
     failed: dict[str, str] = {}
-    for number in range(args.runs):
-        say(f"{title}, run {number + 1} of {args.runs}")
-        for name, argv in rows:
+    for number in range(runs):
+        say(f"{name}, run {number + 1} of {runs}")
+        for title, argv, env in rows:
             try:
-                if name not in failed:
-                    runs[name].append(measure(argv, args.limit))
+                if title not in failed:
+                    found[title].append(measure(argv, limit, env))
             except Failed as why:
-                failed[name] = str(why)
+                failed[title] = str(why)
     table = [["command", "seconds", "peak MB"]]
-    for name, each in runs.items():
-        if name not in failed:
-            table.append([name, spread([run.seconds for run in each]), f"{max(run.peak_mb for run in each):.0f}"])
-    return title, table, [f"{name}: {why}" for name, why in failed.items()]
+    for title, each in found.items():
+        if each:
+            table.append([title, bench_report.spread([run.seconds for run in each]), f"{max(run.peak_mb for run in each):.0f}"])
+        else:
+            table.append([title, failed[title].partition(":")[0], ""])
+    notes = [f"{title}: {why}" for title, why in failed.items()]
+    return {"name": name, "about": about, "table": table, "notes": notes}, found
 
 
-def start(args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
-    """What a command costs before any real work."""
-    small, out = artificial("xor", 270, 1), WORK / "start.out"
-    model, ours, genuine = WORK / "start.model", str(BIN / "svmkit"), other_path("svm-train")
-    rows = [
-        ("python -c pass", [sys.executable, "-c", "pass"]),
-        ("svmkit --help", [ours, "--help"]),
-        ("svmkit train, 270 rows", [ours, "train", "-q", str(small), str(model)]),
-        ("svmkit predict, 270 rows", [ours, "predict", "-q", str(small), str(model), str(out)]),
-        ("svmkit svm-train, 270 rows", [ours, "svm-train", "-q", str(small), str(model)]),
-        ("svmkit svm-predict, 270 rows", [ours, "svm-predict", str(small), str(model), str(out)]),
-    ]
-    if genuine:
-        rows.append(("svm-train, 270 rows", [genuine, "-q", str(small), str(model)]))
-    return commands("start", rows, args)
-
-
-def predict(args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
-    """a9a.t with svmkit's model of a9a."""
-    train, test, model = public("a9a"), public("a9a.t"), WORK / "predict.model"
+def start(peers: Peers, args: argparse.Namespace) -> Record:
+    """What a command costs before any real work, on heart_scale (270 rows)."""
+    small = DATA / "heart_scale"
+    small = small if small.exists() else artificial("xor", 270, 1)
     WORK.mkdir(exist_ok=True)
-    warm_page_cache(train, test)
-    measure([str(BIN / "svmkit"), "train", "-q", "-c", "1", "-g", "0.05", str(train), str(model)], args.limit)
-    ours, theirs = WORK / "predict.svmkit", WORK / "predict.libsvm"
-    rows = [("svmkit predict", [str(BIN / "svmkit"), "predict", "-q", str(test), str(model), str(ours)])]
-    genuine = other_path("svm-predict")
-    if genuine:
-        rows.append(("svm-predict", [genuine, str(test), str(model), str(theirs)]))
-    title, table, notes = commands("predict", rows, args)
-    if genuine:
-        pairs = list(zip(ours.read_text().split(), theirs.read_text().split(), strict=True))
-        notes.append(f"{sum(a == b for a, b in pairs):,} of {len(pairs):,} labels agree")
-    return title, table, notes
+    model, out, data = str(WORK / "start.model"), str(WORK / "start.out"), str(small)
+    rows: list[Command] = [
+        ("python -c pass", [sys.executable, "-c", "pass"], None),
+        ("svmkit --help", [SVMKIT, "--help"], None),
+        ("svmkit train", [SVMKIT, "train", "-q", data, model], None),
+        ("svmkit predict", [SVMKIT, "predict", "-q", data, model, out], None),
+        ("svmkit svm-train", [SVMKIT, "svm-train", "-q", data, model], None),
+        ("svmkit svm-predict", [SVMKIT, "svm-predict", data, model, out], None),
+    ]
+    if "svm-train" in peers.programs:
+        rows.append(("svm-train", [peers.programs["svm-train"], "-q", data, model], None))
+    if "svm-predict" in peers.programs:
+        rows.append(("svm-predict", [peers.programs["svm-predict"], data, model, out], None))
+    runs = args.runs_given or 20
+    record, _ = commands("start", f"Start-up on 270 rows, {runs} runs", rows, runs, args.limit)
+    record["table"].append(["svmkit train, nothing compiled yet", *cold_start(data, model, runs, args.limit)])
+    return record
 
 
-def read(args: argparse.Namespace) -> tuple[str, list[list[str]], list[str]]:
+def cold_start(data: str, model: str, runs: int, limit: float) -> list[str]:
+    """Seconds and memory of a first training ever: each run has a store of its own."""
+    found = []
+    for number in range(runs):
+        say(f"start, cold, run {number + 1} of {runs}")
+        with tempfile.TemporaryDirectory(dir=WORK) as folder:
+            found.append(measure([SVMKIT, "train", "-q", data, model], limit, {**os.environ, "SVMKIT_CACHE": folder}))
+    return [bench_report.spread([run.seconds for run in found]), f"{max(run.peak_mb for run in found):.0f}"]
+
+
+def predict(peers: Peers, args: argparse.Namespace) -> Record:
+    """Whole commands on test files with svmkit's models; every predictor reads the same model file."""
+    table, notes = [["data, support vectors", "predictor", "seconds", "×", "peak MB", "same labels %"]], []
+    programs = {name: path for name, path in peers.programs.items() if name.startswith("svm-predict")}
+    for name in ("a9a-100-wide", "mnist8", "mnist10k"):
+        try:
+            train, test = BY_NAME[name].files()
+        except Missing as why:
+            notes.append(str(why))
+            continue
+        warm_page_cache(train, test)
+        model = WORK / f"predict.{name}.model"
+        say(f"predict: training {name}")
+        trained = trainers(BY_NAME[name], peers, ["svmkit"])[0].argv(train, BY_NAME[name], model)
+        facts = json.loads(measure(trained, args.limit).output)
+        outputs = {tool: WORK / f"predict.{name}.{tool}" for tool in ("svmkit", *programs)}
+        rows: list[Command] = [
+            ("svmkit", [SVMKIT, "predict", "-q", str(test), str(model), str(outputs["svmkit"])], None),
+            *((tool, [path, str(test), str(model), str(outputs[tool])], None) for tool, path in programs.items()),
+        ]
+        record, runs = commands(f"predict {name}", "", rows, args.runs, args.limit)
+        notes += record["notes"]
+        ours = [run.seconds for run in runs["svmkit"]]
+        own = outputs["svmkit"].read_text().split()
+        for title, seconds, peak in record["table"][1:]:
+            theirs = outputs[title].read_text().split() if runs[title] else []
+            same = f"{100 * sum(a == b for a, b in zip(own, theirs, strict=True)) / len(own):.6g}" if theirs else ""
+            what = f"{test.name}, {facts['n_support']:,}"
+            table.append([what, title, seconds, bench_report.ratio([run.seconds for run in runs[title]], ours), peak, same])
+    return {"name": "predict", "about": "Prediction, whole commands", "table": table, "notes": notes}
+
+
+def read(peers: Peers, args: argparse.Namespace) -> Record:
     """Parsing speed on one core, imports and compiling not counted, best of five."""
-    paths = [path for path in (DATA / "a9a", DATA / "ijcnn1", DATA / "mnist") if path.exists()]
-    paths = paths or [artificial("waveform", 50_000, 1)]
-    readers = ["svmkit"] + ["scikit-learn"] * bool(find_spec("sklearn"))
-    table = [["file", "MB", *(f"{reader}, MB/s" for reader in readers)]]
+    paths = [path for path in (DATA / "a9a", DATA / "ijcnn1", DATA / "mnist", DATA / "20news") if path.exists()]
+    paths = [*paths, digits17()]
+    readers = {"svmkit": sys.executable, **({"scikit-learn": peers.pythons["sklearn"]} if "sklearn" in peers.pythons else {})}
+    table = [["file", "MB", *readers]]
     for path in paths:
         say(f"read: {path.name}")
-        found = [json.loads(measure([*WORKER, "read", str(path), reader], args.limit).output) for reader in readers]
+        found = [
+            json.loads(measure([python, WORKER, "read", str(path), name], args.limit).output)
+            for name, python in readers.items()
+        ]
         table.append([path.name, f"{found[0]['megabytes']:.1f}", *(f"{f['megabytes'] / f['seconds']:.0f}" for f in found)])
-    return "read", table, []
+    return {"name": "read", "about": "Reading LIBSVM text on one core, MB/s", "table": table, "notes": []}
+
+
+SECTIONS = {"start": start, "read": read, "predict": predict}
+ABOUT = {
+    "start": "start-up: --help, a small training warm and cold, a small prediction (medians of 20)",
+    "read": "parsing LIBSVM text on one core",
+    "predict": "a9a.t with 19,000 support vectors, MNIST's test file with two classes and with ten",
+}
 
 
 def machine() -> str:
-    """The machine and the versions, in a line or two."""
+    """The machine and our versions, in a line or two."""
     cpu = next((line.partition(":")[2].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")), "")
     memory = next((int(line.split()[1]) >> 20 for line in lines_of("/proc/meminfo") if line.startswith("MemTotal")), 0)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-    ).stdout.strip()
-    packages = [(name, package_version(name)) for name in ("numpy", "numba", "scikit-learn", "scikit-learn-intelex")]
-    libsvm_tools = (
-        subprocess.run(["dpkg-query", "-W", "libsvm-tools"], capture_output=True, text=True).stdout
-        if other_path("dpkg-query")
-        else ""
-    )
-    known = [f"svmkit {package_version('svmkit')} ({commit})", f"Python {platform.python_version()}"]
-    known += [f"{name} {number}" for name, number in packages if number]
-    known += [" ".join(libsvm_tools.split())] if libsvm_tools else []
+    packages = [(name, package_version(name)) for name in ("svmkit", "numpy", "numba")]
+    known = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in packages if number), *debian()]
     return f"{cpu or platform.machine()}, {cores} cores, {memory} GiB, {platform.system()}; {', '.join(known)}"
+
+
+def debian() -> list[str]:
+    """Versions of the tools that came as Debian packages."""
+    if not other_path("dpkg-query"):
+        return []
+    argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", "libsvm-tools", "liblinear-tools"]
+    return [line for line in subprocess.run(argv, capture_output=True, text=True).stdout.splitlines() if line.count(" ") == 1]
 
 
 def package_version(name: str) -> str:
@@ -296,62 +237,94 @@ def lines_of(path: str) -> list[str]:
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
-def show(title: str, table: list[list[str]], notes: list[str], markdown: bool) -> None:
-    """One case on stdout."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))] if table else []
-    print(f"\n### {title}\n" if markdown else f"\n{title}")
-    for number, row in enumerate(table):
-        cells = [
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells))
-        if markdown and number == 0:
-            print(
-                "|" + "|".join("-" * (width + 1) + ("-" if column == 0 else ":") for column, width in enumerate(widths)) + "|"
-            )
-    for note in notes:
-        print(f"\n{note}" if markdown else f"  {note}")
+def listing() -> str:
+    lines = [
+        f"{case.name:18} C {case.C:g}, {'linear' if case.linear else f'gamma {case.gamma:g}'}, eps {case.eps:g}"
+        for case in CASES
+    ]
+    lines += [f"{name:18} {', '.join(members)}" for name, members in GROUPS.items()]
+    return "\n".join([*lines, *(f"{name:18} {about}" for name, about in ABOUT.items())])
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0],
+        epilog=(__doc__ or "").partition("\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="cases, groups of cases, sections (default: table and sections)"
+    )
+    parser.add_argument("--list", action="store_true", help="list the names and the peers found, and stop")
+    parser.add_argument("--runs", type=int, dest="runs_given", metavar="N", help="runs of each tool (default 3; start: 20)")
+    parser.add_argument("--limit", type=float, default=900, metavar="S", help="seconds a run may take (default 900)")
+    parser.add_argument("--only", action="append", default=[], metavar="TOOL", help="only this tool (repeatable)")
+    parser.add_argument("--tool", action="append", default=[], metavar="NAME=PATH", help="where a program is (repeatable)")
+    parser.add_argument(
+        "--python-of",
+        action="append",
+        default=[],
+        metavar="MODULE=PATH",
+        help=f"a Python that has {', '.join(MODULES)} (repeatable)",
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="append what was measured to FILE, a JSON object a line")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing; tables of what FILE holds")
+    parser.add_argument("--markdown", action="store_true", help="Markdown")
+    return parser
+
+
+def wanted(names: list[str]) -> list[str]:
+    """Groups as their members. Raises ValueError for a name that is none."""
+    for name in names:
+        if name not in {*BY_NAME, *GROUPS, *SECTIONS}:
+            raise ValueError(f"no {name!r} to measure; --list shows what there is")
+    return [each for name in names or ["table", *SECTIONS] for each in GROUPS.get(name, (name,))]
+
+
+def report(path: Path, markdown: bool) -> None:
+    records = bench_report.load(path)
+    print(bench_report.summary(records) if markdown else "\n".join(dict.fromkeys(record["machine"] for record in records)))
+    for record in records:
+        print(bench_report.show(record, markdown))
+
+
+def run(names: list[str], peers: Peers, args: argparse.Namespace) -> int:
+    """Measures ``names``, showing and keeping each as it is done."""
+    here, code = machine(), 0
+    print(f"On {here}." if args.markdown else here)
+    say("compiling what is not yet compiled")
+    measure([SVMKIT, "warmup", "-q"], args.limit)
+    for name in names:
+        try:
+            record = SECTIONS[name](peers, args) if name in SECTIONS else training(BY_NAME[name], peers, args)
+        except (Missing, Failed) as why:
+            say(f"{name}: {why}")
+            code = 1
+            continue
+        record["machine"] = here
+        print(bench_report.show(record, args.markdown), flush=True)
+        if args.save:
+            with open(args.save, "a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+    return code
 
 
 def main() -> int:
-    by_name = {case.name: case for case in CASES}
-    parser = argparse.ArgumentParser(description="svmkit beside every other tool installed.")
-    parser.add_argument("names", nargs="*", metavar="CASE", help="default: every case whose data is there")
-    parser.add_argument("--list", action="store_true", help="list the cases and stop")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each tool (default 3)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds a run may take (default 900)")
-    parser.add_argument("--tools", action="append", metavar="NAME", help="only this tool (repeatable)")
-    parser.add_argument("--svm-train", metavar="PATH", help="LIBSVM's svm-train (default: the one on PATH)")
-    parser.add_argument("--svm-train-omp", metavar="PATH", help="an svm-train built with OpenMP, as one more tool")
-    parser.add_argument("--markdown", action="store_true", help="Markdown, with the machine and this command line")
-    args = parser.parse_args()
-    if args.list:
-        for case in CASES:
-            print(f"{case.name:14} C {case.C:g}, gamma {case.gamma:g}")
-        for name, about in SPECIAL.items():
-            print(f"{name:14} {about}")
-        return 0
-    unknown = [name for name in args.names if name not in {*by_name, *SPECIAL}]
-    if unknown:
-        say(f"no case {unknown[0]!r}; --list shows those there are")
+    args = arguments().parse_args()
+    args.runs = args.runs_given or 3
+    try:
+        if args.report:
+            report(args.report, args.markdown)
+            return 0
+        names, peers = wanted(args.names), find_peers(args.tool, args.python_of)
+        if args.list:
+            print(listing())
+            print("\n".join(f"{name:18} {path}" for name, path in [*peers.programs.items(), *peers.pythons.items()]))
+            return 0
+        return run(names, peers, args)
+    except (ValueError, OSError, Failed) as why:
+        say(f"bench: {why}")
         return 2
-    if args.markdown:
-        print(f"`{' '.join(['scripts/bench.py', *sys.argv[1:]])}` on {machine()}.")
-    else:
-        print(machine())
-    say("compiling what is not yet compiled")
-    measure([str(BIN / "svmkit"), "warmup", "-q"], args.limit)
-    special = {"start": start, "read": read, "predict": predict}
-    code = 0
-    for name in args.names or [*by_name, *SPECIAL]:
-        try:
-            show(*(special[name](args) if name in special else training(by_name[name], args)), args.markdown)
-        except Missing as why:
-            say(f"{name}: {why}")
-            code = 1 if args.names else code
-        sys.stdout.flush()
-    return code
 
 
 if __name__ == "__main__":
