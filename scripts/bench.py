@@ -6,7 +6,7 @@
     scripts/bench.py table --save bench/results.jsonl          seven of them, kept
     scripts/bench.py start read predict                        start-up, parsing, prediction
     scripts/bench.py a9a --tool svm-train-omp=~/libsvm/svm-train --python-of sklearnex=~/peers/bin/python
-    scripts/bench.py --report bench/results.jsonl --markdown   tables of what was kept
+    scripts/bench.py --report bench/results.jsonl              README's tables of what was kept
 
 Peers are taken from PATH (svm-train, svm-train-omp, thundersvm-train, liblinear-train, svm-predict, svm-predict-omp) and from
 this Python (sklearn, sklearnex, liblinear), or from where --tool and --python-of say. Any other name given to --tool is one
@@ -56,6 +56,8 @@ def training(case: Case, peers: Peers, args: argparse.Namespace) -> Record:
     warm_page_cache(train, test)
     WORK.mkdir(exist_ok=True)
     tools = trainers(case, peers, args.only)
+    if not tools:
+        raise Missing(f"none of {', '.join(args.only)} is here and can train this; --list shows what is here")
     models = {tool.name: WORK / f"{case.name}.{tool.name.replace(' ', '-')}.model" for tool in tools}
     for number in range(args.runs):
         for tool in tools:
@@ -268,8 +270,8 @@ def arguments() -> argparse.ArgumentParser:
         help=f"a Python that has {', '.join(MODULES)} (repeatable)",
     )
     parser.add_argument("--save", type=Path, metavar="FILE", help="append what was measured to FILE, a JSON object a line")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing; tables of what FILE holds")
-    parser.add_argument("--markdown", action="store_true", help="Markdown")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing; README's tables of what FILE holds")
+    parser.add_argument("--markdown", action="store_true", help="tables in Markdown; with --report each record's own too")
     return parser
 
 
@@ -282,9 +284,10 @@ def wanted(names: list[str]) -> list[str]:
 
 
 def report(path: Path, markdown: bool) -> None:
+    """What README shows of the records in a file; with ``markdown`` each record's own table too."""
     records = bench_report.load(path)
-    print(bench_report.summary(records) if markdown else "\n".join(dict.fromkeys(record["machine"] for record in records)))
-    for record in records:
+    print(bench_report.summary(records), end="")
+    for record in records if markdown else ():
         print(bench_report.show(record, markdown))
 
 

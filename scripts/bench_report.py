@@ -21,11 +21,14 @@ OURS, LIBSVM, INTEL = "svmkit", "svm-train", "scikit-learn-intelex"
 
 
 def load(path: Path) -> list[Record]:
-    """The records of a file, of each name the last."""
+    """The records of a file, of each name the last. Raises ValueError for a line that is none."""
     found: dict[str, Record] = {}
-    for line in path.read_text("utf-8").splitlines():
-        record = json.loads(line)
-        found[record["name"]] = record
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        try:
+            record = json.loads(line)
+            found[record["name"]] = record
+        except (ValueError, TypeError, KeyError) as why:
+            raise ValueError(f"{path}, line {number}: not a record that --save wrote") from why
     return list(found.values())
 
 
@@ -152,7 +155,7 @@ def _time(tool: Record, key: str = "seconds") -> str:
 def _against(records: list[Record]) -> Table:
     """svmkit beside svm-train and Intel's extension; the ratios say how many times svmkit's time they take."""
     head = "data, rows × features|C, gamma|svmkit fit s|command s|svm-train s|÷ fit|÷ command|intelex fit s|÷ fit"
-    table = [f"{head}|objective − svm-train's|violation|test error %|peak MB, svmkit / svm-train".split("|")]
+    table = [f"{head}|objective − svm-train's, relative|violation|test error %|peak MB, svmkit / svm-train".split("|")]
     for record in records:
         ours, theirs, intel = (_tool(record, name) for name in (OURS, LIBSVM, INTEL))
         verdict, other = ours["verdict"] or {}, theirs["verdict"] or {}
