@@ -46,8 +46,9 @@ The table is also printed.
 \b
 Each solver trains with the bias it does best with, unless --bias says; solvers of one
 bias share an optimum. Where no exact solver of the list converged on it, smo runs
-once more for the optimum, within --time-limit but no other limit. Exact solvers run
-once, whatever --seeds, and without --patience.
+once more for the optimum, within --time-limit but no other limit. With --seeds, a
+solver whose second run is the first once more is left at one. Exact solvers take no
+part in --patience.
 
 \b
 Example:
@@ -222,7 +223,11 @@ def _about(
     )
     lines += [f"limit of {what}: {most:,}" for what, most in limits if most is not None]
     last = config.seed + seeds - 1
-    lines.append(f"seed: {config.seed}" if seeds == 1 else f"seeds: {config.seed} to {last}; exact solvers run once")
+    lines.append(
+        f"seed: {config.seed}"
+        if seeds == 1
+        else f"seeds: {config.seed} to {last}; a solver that draws no random numbers counts once"
+    )
     return lines
 
 
@@ -234,27 +239,44 @@ def _runs(
     reporter: Reporter,
     stop: Interrupts,
 ) -> Iterator[Run]:
-    """Every run as it is finished, then the reference runs; ends at the first that is interrupted."""
+    """Every run as it is finished, then the reference runs; ends at the first that is interrupted.
+
+    A solver whose second seed gives what the first gave is not run with more, and counts once.
+    """
     from svmkit.solvers import solver
 
-    plan = [
-        replace(config, seed=config.seed + k) for config in configs for k in range(1 if solver(config.solver).EXACT else seeds)
-    ]
     solved = set()
-    for number, config in enumerate(plan, start=1):
-        run = _run(training, held_out, config, f"{config.solver}, seed {config.seed} ({number} of {len(plan)})", reporter, stop)
-        if run is None:
-            return
-        if run.result.status.value == "CONVERGED" and solver(run.solver).EXACT:
-            solved.add(run.bias)
-        yield run
-    for bias in dict.fromkeys(str(config.bias) for config in plan):
+    for place, config in enumerate(configs):
+        first = None
+        for k in range(seeds):
+            label = f"{config.solver}, seed {config.seed + k} ({place * seeds + k + 1} of {len(configs) * seeds})"
+            run = _run(training, held_out, replace(config, seed=config.seed + k), label, reporter, stop)
+            if run is None:
+                return
+            if first is not None and _same(first, run):  # the seed plays no part
+                break
+            first = first or run
+            if run.result.status.value == "CONVERGED" and solver(run.solver).EXACT:
+                solved.add(run.bias)
+            yield run
+    for bias in dict.fromkeys(str(config.bias) for config in configs):
         if bias not in solved:
-            config = TrainConfig(**{**vars(plan[0]), **_REFERENCE, "bias": bias, "eps": min(plan[0].eps, TrainConfig.eps)})
+            tolerance = min(configs[0].eps, TrainConfig.eps)
+            config = TrainConfig(**{**vars(configs[0]), **_REFERENCE, "bias": bias, "eps": tolerance})
             run = _run(training, held_out, config, f"smo for the optimum, bias {bias}", reporter, stop)
             if run is None:
                 return
             yield replace(run, reference=True)
+
+
+def _same(one: Run, other: Run) -> bool:
+    """Whether two runs came to the same bytes by as many steps."""
+
+    def outcome(run: Run) -> tuple[int, float, bytes, bytes, bytes]:
+        found = run.result.solution
+        return run.result.steps, found.rho, found.coef.tobytes(), found.origin.tobytes(), found.basis.data.tobytes()
+
+    return outcome(one) == outcome(other)
 
 
 #: What makes a config that of a reference run.
