@@ -105,9 +105,9 @@ def run(
 ) -> SolverResult:
     """Runs ``solver`` until it has ended, a limit is reached or ``interrupted()`` says so.
 
-    ``on_progress(seconds, progress)`` sees every call's progress, ``on_trace`` rows on a schedule that grows by √2 in time,
-    with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the solver starts and
-    makes its solution; the certificate at the end is off it.
+    ``on_progress(seconds, progress)`` sees every call's progress; ``on_trace`` a row wherever time has grown by √2 or kernel
+    evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
+    solver starts and makes its solution; the certificate at the end is off it.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -256,7 +256,7 @@ class _Stopped:
 
 
 class _Recorder:
-    """Trace rows on a schedule that grows by √2 in time, so that curves are even on a log axis."""
+    """Trace rows where time has grown by √2 or kernel evaluations by 2, so that curves are even on either log axis."""
 
     def __init__(
         self,
@@ -269,13 +269,15 @@ class _Recorder:
         self.holdout_error = holdout_error
         self.rows: list[TraceRow] = []
         self.next_s = 0.0
+        self.next_evaluations = 0
 
     def maybe(self, now: float, progress: Progress, solution: Callable[[], Solution]) -> None:
-        if self.on_trace is None or now < self.next_s:
+        if self.on_trace is None or (now < self.next_s and progress.kernel_evaluations < self.next_evaluations):
             return
         found = solution()
         self.record(now, progress, found, certify(self.problem, found))
         self.next_s = now * 2**0.5
+        self.next_evaluations = 2 * progress.kernel_evaluations + 1
 
     def record(self, now: float, progress: Progress, found: Solution, certificate: Certificate) -> None:
         if self.on_trace is None:
