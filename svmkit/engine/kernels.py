@@ -25,9 +25,12 @@ from svmkit.engine.vector import REGISTER_BYTES
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
+#: Which loops suit the rows: see table.py, tiled.py, sorted.py.
+Form = Literal["table", "tiled", "sorted"]
 
-#: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py).
-FLOAT32_ERROR = 5e-6
+#: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
+#: estimate in ``training_precision`` is below the second number.
+FLOAT32_ERROR, _FLOAT32_ESTIMATE = 5e-6, 4.1e-6
 #: Above this many features a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on (and more than two tiles), working tile by tile pays: twice as fast
@@ -44,6 +47,7 @@ class Packed:
     """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows."""
 
     real: Real
+    form: Form
     n_features: int
     indptr: Ints
     indices: NDArray[np.int32]
@@ -66,6 +70,7 @@ class Packed:
         precomputed = len(self.serial) > 0
         return Packed(
             real=self.real,
+            form=self.form,
             n_features=self.n_features,
             indptr=indptr,
             indices=self.indices[source],
@@ -99,6 +104,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
     dtype = np.dtype(real)
     return Packed(
         real=real,
+        form=_form(rows),
         n_features=rows.n_features,
         indptr=rows.indptr,
         indices=rows.indices,
@@ -121,7 +127,7 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
         longest = int(np.diff(rows.indptr).max(initial=0))
-        return "f4" if 2.0**-23 * kernel.gamma * largest * (1.0 + sqrt(longest)) <= FLOAT32_ERROR else "f8"
+        return "f4" if 2.0**-23 * kernel.gamma * largest * (1.0 + sqrt(longest)) <= _FLOAT32_ESTIMATE else "f8"
     if kernel.kind == POLYNOMIAL:
         base = kernel.gamma * largest + abs(kernel.coef0)
         return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
@@ -187,10 +193,12 @@ _own = threading.local()
 
 def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
     """out (left.n, k) += K(left, basis[columns]) @ weights (columns, k), by pieces of rows."""
+    if len(columns) == 0:
+        return
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
-    real, form, width = left.real, _form(left, basis), _width(left, basis)
+    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     stride = -(-len(columns) // 128) * 128
     padded = np.zeros((weights.shape[1], stride))
     padded[:, : len(columns)] = weights.T
@@ -214,7 +222,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
-    real, form, width = left.real, _form(left, basis), _width(left, basis)
+    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns)
     step = _block_columns(real)
 
@@ -235,13 +243,17 @@ def _width(left: Packed, basis: Packed) -> int:
     return max(left.n_features, basis.n_features) + 1
 
 
-def _form(left: Packed, basis: Packed) -> Literal["table", "tiled", "sorted"]:
-    """Which loops suit the rows: see table.py, tiled.py, sorted.py."""
-    width = _width(left, basis)
+def _form(rows: Rows) -> Form:
+    width = rows.n_features + 1
     if width > TABLE_FEATURES:
         return "sorted"
-    crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
+    crowded = len(rows.indices) * TILE_FEATURES > TILED_NONZEROS * rows.n * width
     return "tiled" if crowded and width > 2 * TILE_FEATURES else "table"
+
+
+def _common_form(left: Packed, basis: Packed) -> Form:
+    """That of the rows on the left, unless the basis is too wide for a table."""
+    return "sorted" if basis.form == "sorted" else left.form
 
 
 def _for_row_pieces(n_rows: int, n_columns: int, work: Any) -> None:

@@ -78,7 +78,7 @@ def _row_values(registers: int) -> Any:
 
 def _row_products(registers: int) -> Any:
     """``f(W, indices, data, k0, k1, limit, sums, place) -> k``: adds a row's nonzeros from k0 on, while their feature is below
-    ``limit``, to its inner products at ``place``; returns where it stopped, at most k1.
+    ``limit``, to its inner products at ``place``, their own sum first; returns where it stopped, at most k1.
     """
     from numba import types
     from numba.core import cgutils
@@ -93,11 +93,12 @@ def _row_products(registers: int) -> Any:
             table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             mine = builder.gep(buffer.data, [args[7]])
-            begun = [vec.load(mine, i) for i in range(registers)]
-            stopped, done = vec.inner_products(
-                table.data, line_length, features.data, values.data, args[3], args[4], args[5], begun
+            zeros = [vec.splat(0.0)] * registers
+            stopped, added = vec.inner_products(
+                table.data, line_length, features.data, values.data, args[3], args[4], args[5], zeros
             )
-            vec.store(done, mine)
+            so_far = [vec.load(mine, i) for i in range(registers)]
+            vec.store([builder.fadd(old, new, flags=_KEEP_ORDER) for old, new in zip(so_far, added, strict=True)], mine)
             return stopped
 
         return signature, generate

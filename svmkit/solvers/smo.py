@@ -11,6 +11,7 @@ A round takes q variables (half kept from the last round, free ones first, the r
 kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
 K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
+Near the minimum, where K is ill-conditioned and rounds crawl, Newton steps take all active variables there at once (pivots.py).
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
-from svmkit.engine import qp
+from svmkit.engine import pivots, qp
 from svmkit.engine.kernels import Engine, Packed, cross_apply
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
@@ -48,8 +49,13 @@ _LOOK_SHARE = 0.05
 #: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
 _CLEAR = 20.0
 _FLOAT32_ERROR = 5e-7
-#: Steps after which a block is closed, finished or not.
-_MOST_BLOCK_STEPS = 2_000_000
+#: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
+#: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
+_BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many.
+_NEWTON_SHARE, _NEWTON_FREE = 0.04, 8192
+#: Multiplications that take as long as one kernel value, and kernel values that take as long as a Newton step's fixed cost.
+_MULTIPLICATIONS, _NEWTON_START = 50, 2e7
 #: Pair steps after which a run counts as stalled: this many, or a thousand a variable.
 _MOST_STEPS = 100_000_000
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
@@ -122,6 +128,10 @@ class _State:
     rounds: int = 0
     looked: bool = False
     violation: float = np.inf
+    first_violation: float = 0.0
+    newton_after: float = 0.0
+    newton_patience: float = 1.0
+    unfinished_steps: int = 0
     drift2: float = 0.0
     idle_rounds: int = 0
     failed_checks: int = 0
@@ -180,13 +190,15 @@ def advance(state: _State, budget: int) -> Progress:
             _open_round(state)
             continue
         block = state.block
-        allowed = min(left, _MOST_BLOCK_STEPS - block.steps)
+        most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
+        allowed = min(left, most - block.steps)
         used = _steps(state, block, allowed)
         left -= used
-        endless = block.steps == _MOST_BLOCK_STEPS
-        if used < allowed or endless:
+        finished = used < allowed
+        if finished or block.steps == most:
+            state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
             _close_round(state, block)
-        if endless and state.engine.packed.real == "f4":
+        if state.unfinished_steps >= _MOST_UNFINISHED and state.engine.packed.real == "f4":
             _use_float64(state)  # rounding may have made the block's kernel indefinite
         state.stalled |= state.steps >= max(_MOST_STEPS, 1000 * len(state.row_of))
     return Progress(
@@ -215,11 +227,14 @@ def _open_round(state: _State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
     active = state.active
     m, M, state.violation = _extremes(state, active)
+    state.first_violation = max(state.first_violation, state.violation)
     if active is not state.whole and (state.violation <= state.eps or _worth_a_look(state)):
         _unshrink(state)
         return
     if state.violation <= state.eps:
         _check(state)
+        return
+    if _worth_newton(state) and _newton(state):
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
         _use_float64(state)
@@ -252,6 +267,36 @@ def _worth_a_look(state: _State) -> bool:
     cost = (len(state.whole.beta) - len(state.active.beta)) * int(np.count_nonzero(state.active.beta))
     state.looked = cost <= _LOOK_SHARE * state.engine.evaluations
     return state.looked
+
+
+def _worth_newton(state: _State) -> bool:
+    """Whether the work since the last Newton step is as much as another would cost, and the minimum near."""
+    if state.violation > _NEWTON_SHARE * state.first_violation:
+        return False
+    active = state.active
+    n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
+    cost = n_free**3 / _MULTIPLICATIONS + 4.0 * n_free * len(active.beta) + _NEWTON_START
+    return 0 < n_free <= _NEWTON_FREE and _work(state) - state.newton_after >= state.newton_patience * cost
+
+
+def _work(state: _State) -> float:
+    """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
+    return state.engine.evaluations + 2.0 * len(state.K) * state.steps
+
+
+def _newton(state: _State) -> bool:
+    """Takes the active variables to their common minimum, where pivots.py finds it; drops nothing, checks nothing."""
+    active = state.active
+    start = pivots.Variables(state.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper)
+    found = pivots.minimise(state.engine, start, state.bias, state.eps)
+    state.newton_after = _work(state)
+    state.newton_patience *= 4.0
+    if found is None:
+        return False
+    beta, active.F = found
+    state.drift2 += float((beta - active.beta) @ (beta - active.beta))
+    active.beta = beta
+    return True
 
 
 def _steps(state: _State, block: _Block, budget: int) -> int:

@@ -51,7 +51,7 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 @pytest.fixture(params=["table", "tiled", "sorted"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The three forms of the loops: a table of features, the table tile by tile, columns sorted by feature."""
-    monkeypatch.setattr(kernels, "_form", lambda left, basis: request.param)
+    monkeypatch.setattr(kernels, "_form", lambda rows: request.param)
     return str(request.param)
 
 
@@ -60,8 +60,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 )
 def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))
-    packed = Engine(rows, Kernel(RBF, 0.1)).packed
-    assert kernels._form(packed, packed) == form
+    assert Engine(rows, Kernel(RBF, 0.1)).packed.form == form
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
@@ -93,8 +92,8 @@ def test_apply_is_the_sum_of_block_values_in_float64(kernel: Kernel, n_columns: 
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.kind != SIGMOID], ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
 @pytest.mark.parametrize("real", ["f4", "f8"])
-def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K(x, z) = K(z, x), whatever the block's width, its place in it, the path, or the packing."""
+def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, path: str) -> None:
+    """K(x, z) = K(z, x), whatever the block's width, its place in it, or the packing."""
     X = sparse_matrix(200, 240, 0.3, seed=3, scale=0.3)
     engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
     everything = np.arange(200)
@@ -106,12 +105,24 @@ def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, monkeypatch:
     single = np.zeros(200)
     engine.apply(engine.packed.take(everything[::-1].copy()), some[:1], np.ones(1), single)
     assert np.array_equal(single.astype(real)[::-1], K[:, some[0]])
-    for form in ("tiled", "sorted"):
-        monkeypatch.setattr(kernels, "_form", lambda left, basis, form=form: form)
-        assert np.array_equal(engine.block(everything, everything), K)
-        single[:] = 0.0
-        engine.apply(engine.packed, some[:1], np.ones(1), single)
-        assert np.array_equal(single.astype(real), K[:, some[0]])
+
+
+def test_active_sets_keep_the_form_of_the_whole() -> None:
+    """Rows that alone would suit another form take the same loops: their values must not change."""
+    X = sparse_matrix(60, 300, 0.5, seed=3)
+    X[:5] *= np.arange(300) < 3
+    whole = Engine(Rows.from_dense(X), Kernel(RBF, 0.1)).packed
+    assert whole.form == "tiled"
+    assert Engine(Rows.from_dense(X[:5]), Kernel(RBF, 0.1)).packed.form == "table"
+    assert whole.take(np.arange(5)).form == "tiled"
+
+
+def test_a_product_with_no_columns_is_nothing(path: str) -> None:
+    engine = Engine(Rows.from_dense(sparse_matrix(9, 5, 0.5, seed=3)), Kernel(RBF, 0.1))
+    out = np.ones(9)
+    engine.apply(engine.packed, np.arange(0), np.empty(0), out)
+    assert np.array_equal(out, np.ones(9))
+    assert engine.block(np.arange(9), np.arange(0)).shape == (9, 0)
 
 
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +176,7 @@ def test_precomputed_values_are_looked_up() -> None:
     np.testing.assert_allclose(out, K.sum(axis=1), rtol=1e-14)
 
 
-@pytest.mark.parametrize(("dimension", "size"), [(1, 20.0), (5, 12.0), (50, 5.0), (50, 0.5), (800, 1.4), (3000, 0.7)])
+@pytest.mark.parametrize(("dimension", "size"), [(1, 17.0), (5, 10.0), (50, 4.2), (50, 0.5), (800, 1.15), (3000, 0.6)])
 def test_float32_is_chosen_only_where_it_is_good_enough(dimension: int, size: float) -> None:
     """gamma·max‖x‖² close to the limit for so many nonzeros: values stay within FLOAT32_ERROR."""
     rng = np.random.default_rng(11)
@@ -176,6 +187,21 @@ def test_float32_is_chosen_only_where_it_is_good_enough(dimension: int, size: fl
     assert training_precision(rows, kernel) == "f4"
     assert training_precision(rows, Kernel(RBF, 100 * size)) == "f8"
     everything = np.arange(300)
+    exact = Engine(rows, kernel, "f8").block(everything, everything)
+    assert np.abs(Engine(rows, kernel, "f4").block(everything, everything) - exact).max() <= FLOAT32_ERROR
+
+
+@pytest.mark.parametrize("dimension", [3, 20, 180, 256, 800])
+def test_float32_of_rows_that_round_one_way(dimension: int) -> None:
+    """Equal products, added again and again, round the same way each time: the worst that sums can do."""
+    rng = np.random.default_rng(13)
+    X = np.full((60, dimension), 0.37)
+    X[20:40] *= rng.choice([1, 1, 0.999, 0.5], size=(20, dimension))
+    X[40:] = np.where(rng.random((20, dimension)) < 0.1, -0.37, 0.37)
+    rows, everything = Rows.from_dense(X), np.arange(60)
+    kernel = Kernel(RBF, kernels._FLOAT32_ESTIMATE / (2.0**-23 * rows.sqnorms().max() * (1 + dimension**0.5)))
+    kernel = kernel._replace(gamma=0.999 * kernel.gamma)
+    assert training_precision(rows, kernel) == "f4"
     exact = Engine(rows, kernel, "f8").block(everything, everything)
     assert np.abs(Engine(rows, kernel, "f4").block(everything, everything) - exact).max() <= FLOAT32_ERROR
 

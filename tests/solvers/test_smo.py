@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -145,7 +146,7 @@ def test_options_outside_their_range_are_brought_into_it() -> None:
 
 def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values up to 3e6 and C 1e8: pair steps on rounded kernel values would climb for ever."""
-    monkeypatch.setattr(smo, "_MOST_BLOCK_STEPS", 20_000)
+    monkeypatch.setattr(smo, "_MOST_UNFINISHED", 20_000)
     X, y = zoo.points(90, 6, seed=14)
     problem = zoo.problem(np.floor(4 * X) / 4 * 1e6 + 7e5, y, Kernel(LINEAR), 1e8)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
@@ -165,3 +166,21 @@ def test_a_problem_of_one_block_is_solved_in_float64() -> None:
     state, progress = run(large(200))
     assert progress.done
     assert state.K.dtype == np.float64
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_newton_steps_end_an_ill_conditioned_run(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With them and without: the same optimum; with them it takes a fraction of the pair steps."""
+    X, y = zoo.points(700, 6, seed=21, noise=0.3)
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 0.05), 300.0), bias=bias)
+    K = oracle.kernel_matrix(problem)
+    found = []
+    for start in (1e4, np.inf):
+        monkeypatch.setattr(smo, "_NEWTON_START", start)
+        state, progress = run(problem, 1e-4, working_set=64)
+        assert progress.done
+        beta = oracle.beta_of(problem, smo.solution(state))
+        assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-9
+        found.append((oracle.dual_objective(K, problem.y, beta), progress.steps))
+    assert abs(found[0][0] - found[1][0]) <= 1e-6 * abs(found[1][0])
+    assert found[0][1] < 0.7 * found[1][1]
