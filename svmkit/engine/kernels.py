@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cache
 from math import log, sqrt
 from typing import Any, Literal
 
@@ -280,6 +281,7 @@ def _lanes(real: Real) -> int:
     return REGISTER_BYTES // np.dtype(real).itemsize
 
 
+@cache
 def _block_columns(real: Real) -> int:
     """Columns whose sums stay in the CPU's registers: 8 of 64 bytes with AVX-512, 4 in the smaller files of other CPUs."""
     return (8 if cpu_has("avx512f") else 4) * _lanes(real)
