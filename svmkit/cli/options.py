@@ -118,7 +118,7 @@ _PROBLEM: tuple[Callable[[Any], Any], ...] = (
     no_bias_option,
 )
 _SOLVER = (
-    config_option("solver", "--solver", type=click.Choice(SOLVERS), help="The algorithm; see --list-solvers."),
+    config_option("solver", "--solver", type=click.Choice(SOLVERS), metavar="NAME", help="The algorithm; see --list-solvers."),
     config_option(
         "solver_options",
         "-O",

@@ -10,7 +10,7 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.solvers.base import Solver
 
-NAMES = ("smo", "pair")
+NAMES = ("smo", "pair", "pegasos")
 
 
 def solver(name: str) -> Solver:

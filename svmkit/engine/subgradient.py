@@ -1,0 +1,183 @@
+"""Compiled loops of stochastic subgradient steps on the λ-form, for a kernel (inside a block of examples) and for linear f.
+
+    min  (λ/2)‖w‖² + (1/n) Σ ω_i max(0, 1 − y_i ⟨w, φ(x_i)⟩)
+
+One step, with A the examples drawn (k of them) whose margin is below 1:
+
+    w ← (1 − 1/t) w + (1/(λ t k)) Σ_A ω_i y_i φ(x_i),     then, if asked, w ← w · min(1, 1/(√λ ‖w‖)),     t ← t + 1
+
+At t = 1, w = 0 and the first factor is 0. With ``hold``, t stays after a step in which A was empty. Averages give the iterate
+after step t a weight: 0 (none is kept), 1, or t.
+
+Kernel: w = kept·w₀ + Σ change_a φ_a with w₀ the iterate at the block's begin, so that everything outside the block is touched
+once a block. Linear: w = scale·v, and an average is Σ_t (weight·scale)·v_t = S·v − late with S the sum of weight·scale so far,
+where a change δ of v adds δ·S to ``late``: a step touches the nonzeros of its examples alone.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
+from svmkit.engine.columns import both_precisions
+from svmkit.engine.rng import below
+
+#: How iterates are averaged.
+NO_AVERAGE, UNIFORM, BY_STEP = range(3)
+
+#: Places in ``sums`` of the kernel loop: share of w₀ in w; its weighted sum; the weights' sum; ‖w‖².
+KEPT, KEPT_SUM, WEIGHTS, NORM2 = range(4)
+#: Places in ``sums`` of the linear loop: w = scale·v; S; the weights' sum (2); ‖v‖².
+SCALE, SCALE_SUM, V_NORM2 = 0, 1, 3
+#: Places in ``counts``: t; examples with a margin below 1; supports (kernel); kernel values on demand (kernel).
+T, HITS, SUPPORTS, ON_DEMAND = range(4)
+
+#: Below this scale v is put in w's own units again: S·v − late would lose as many digits.
+_SMALLEST_SCALE = 1e-8
+
+
+@helper(ORDERED)
+def _weight(average: Any, t: Any) -> Any:
+    if average == NO_AVERAGE:
+        return 0.0
+    return 1.0 if average == UNIFORM else float(t)
+
+
+def _block_steps(
+    K: Any, place: Any, y: Any, omega: Any, c: Any, change: Any, summed: Any, held: Any, sums: Any, counts: Any, hits: Any,
+    lam: Any, average: Any, project: Any, hold: Any, first: Any, last: Any,
+) -> None:  # fmt: skip
+    """Steps first … last − 1 of a block; step s takes the ``len(hits)`` examples from place[s·len(hits)] on.
+
+    For the block's q distinct examples: ``K`` (q, q), ``c`` their responses to w, ``change`` their coefficients' part in w from
+    this block, ``summed`` its weighted sum, ``held`` whether they have a coefficient, ``omega`` 0 for one never to be used.
+    """
+    k = len(hits)
+    for s in range(first, last):
+        n_hits = 0
+        counts[ON_DEMAND] += k * counts[SUPPORTS]
+        for j in range(k):
+            a = place[s * k + j]
+            if omega[a] > 0 and y[a] * c[a] < 1:
+                hits[n_hits] = a
+                n_hits += 1
+        t = counts[T]
+        _scale_block(1.0 - 1.0 / t, c, change, sums)
+        for j in range(n_hits):
+            a = hits[j]
+            delta = y[a] * omega[a] / (lam * t * k)
+            sums[NORM2] += delta * (2.0 * c[a] + delta * K[a, a])
+            for b in range(len(c)):
+                c[b] += delta * K[a, b]
+            change[a] += delta
+            counts[SUPPORTS] += 1 - held[a]
+            held[a] = 1
+        counts[HITS] += n_hits
+        if project and lam * sums[NORM2] > 1:
+            _scale_block(1.0 / sqrt(lam * sums[NORM2]), c, change, sums)
+        if n_hits > 0 or not hold:
+            counts[T] += 1
+        weight = _weight(average, t)
+        if weight > 0:
+            sums[KEPT_SUM] += weight * sums[KEPT]
+            sums[WEIGHTS] += weight
+            for b in range(len(c)):
+                summed[b] += weight * change[b]
+
+
+@helper(ORDERED)
+def _scale_block(factor: Any, c: Any, change: Any, sums: Any) -> None:
+    """w ← factor·w."""
+    sums[KEPT] *= factor
+    sums[NORM2] *= factor * factor
+    for b in range(len(c)):
+        c[b] *= factor
+        change[b] *= factor
+
+
+block_steps = both_precisions(
+    _block_steps, "void(R[:, :], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8[:], i8[:], i8[:], f8, i8, i8, i8, i8, i8)"
+)
+
+
+@helper(REASSOCIATED)
+def _dot(indices: Any, data: Any, begin: Any, end: Any, v: Any) -> Any:
+    total = 0.0
+    for e in range(begin, end):
+        total += data[e] * v[indices[e]]
+    return total
+
+
+@compiled(
+    "void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:],"
+    " i8, i8, f8, i8, i8, i8, i8, i8)",
+    ORDERED,
+)
+def linear_steps(
+    indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
+    v: Any, a: Any, late_v: Any, late_a: Any, sums: Any, counts: Any, hits: Any,
+    seed: Any, stream: Any, lam: Any, average: Any, project: Any, hold: Any, first: Any, last: Any,
+) -> None:  # fmt: skip
+    """Steps first … last − 1; step s draws ``len(hits)`` examples, numbers s·len(hits) … of the stream.
+
+    ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i, ``late_v`` and ``late_a`` of the same lengths.
+    """
+    n, k = len(y), len(hits)
+    for s in range(first, last):
+        n_hits = 0
+        dot = 0.0
+        for j in range(k):
+            i = below(seed, stream, s * k + j, n)
+            if square[i] > 0:
+                response = _dot(indices, data, indptr[i], indptr[i + 1], v)
+                if y[i] * sums[SCALE] * response < 1:
+                    if n_hits == 0:
+                        dot = response
+                    hits[n_hits] = i
+                    n_hits += 1
+        t = counts[T]
+        if t > 1:
+            sums[SCALE] *= 1.0 - 1.0 / t
+        for j in range(n_hits):
+            i = hits[j]
+            size = omega[i] / (lam * t * k * sums[SCALE])
+            if project:
+                if j > 0:
+                    dot = _dot(indices, data, indptr[i], indptr[i + 1], v)
+                sums[V_NORM2] += size * (2.0 * y[i] * dot + size * square[i])
+            _add(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
+            a[i] += size
+            if average != NO_AVERAGE:
+                _add(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
+                late_a[i] += size * sums[SCALE_SUM]
+        counts[HITS] += n_hits
+        norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
+        if project and lam * norm2 > 1:
+            sums[SCALE] *= 1.0 / sqrt(lam * norm2)
+        if n_hits > 0 or not hold:
+            counts[T] += 1
+        weight = _weight(average, t)
+        sums[SCALE_SUM] += weight * sums[SCALE]
+        sums[WEIGHTS] += weight
+        if sums[SCALE] < _SMALLEST_SCALE:
+            _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
+            _own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
+            sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
+            sums[SCALE] = 1.0
+            sums[SCALE_SUM] = 0.0
+
+
+@helper(ORDERED)
+def _add(indices: Any, data: Any, begin: Any, end: Any, factor: Any, v: Any) -> None:
+    for e in range(begin, end):
+        v[indices[e]] += factor * data[e]
+
+
+@helper(ORDERED)
+def _own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
+    """v ← scale·v, with S = 0 from now on and S·v − late as it was."""
+    for e in range(len(late)):
+        late[e] -= scale_sum * v[e]
+    for e in range(len(v)):
+        v[e] *= scale

@@ -1,0 +1,205 @@
+"""Pegasos against the algorithm written plainly: the same draws, a dense kernel matrix, one step after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import kernel_matrix, optimum, primal_objective
+from zoo import named, points, problem
+
+from svmkit.certificate import certify
+from svmkit.data import Floats
+from svmkit.engine import rng
+from svmkit.engine.kernels import Engine
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, RBF, Kernel, Problem, Solution
+from svmkit.solvers import pegasos
+from svmkit.solvers.base import run
+from svmkit.trace import Status
+
+
+def naive(problem: Problem, K: Floats, seed: int, options: pegasos.Options) -> Iterator[tuple[Floats, int, int]]:
+    """After each step: the coefficients of the result, and the kernel values used on demand and with all responses kept."""
+    n, y, k = problem.n, problem.y, options.batch
+    lam, omega = 1.0 / problem.upper.sum(), problem.upper / problem.upper.mean()
+    w, total, weights = np.zeros(n), np.zeros(n), 0.0
+    on_demand = kept = step = 0
+    t = 1
+    while True:
+        batch = rng.integers(seed, 0, step * k, k, n)
+        on_demand += k * np.count_nonzero(w)
+        wrong = [i for i in batch if K[i, i] != 0 and y[i] * (K[i] @ w) < 1]
+        kept += n * len(wrong)
+        w = w * (1 - 1 / t)
+        for i in wrong:
+            w[i] += omega[i] * y[i] / (lam * t * k)
+        norm = np.sqrt(max(0.0, w @ K @ w))
+        if options.projection and norm > 1 / np.sqrt(lam):
+            w = w / (np.sqrt(lam) * norm)
+        weight = {"none": 0.0, "uniform": 1.0, "step": float(t)}[options.average]
+        total, weights = total + weight * w, weights + weight
+        t += 1 if wrong or not options.hold_step else 0
+        step += 1
+        yield (total / weights if weights else w), on_demand, kept
+
+
+def coefficients(case: Problem, found: Solution) -> Floats:
+    beta = np.zeros(case.n)
+    beta[found.origin] = found.coef
+    return beta
+
+
+@pytest.fixture
+def float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel values in float64, so that a margin falls on the same side of 1 as in the plain run."""
+    monkeypatch.setattr(pegasos, "Engine", partial(Engine, real="f8"))
+
+
+VARIANTS: list[dict[str, Any]] = [
+    dict(average="none", projection=False, hold_step=False, batch=1),
+    dict(average="none", projection=True, hold_step=True, batch=7),
+    dict(average="uniform", projection=False, hold_step=True, batch=1),
+    dict(average="uniform", projection=True, hold_step=False, batch=7),
+    dict(average="step", projection=True, hold_step=False, batch=1),
+    dict(average="step", projection=False, hold_step=True, batch=7),
+    dict(average="step", projection=True, hold_step=True, batch=1),
+]
+NAMES = ["rbf", "polynomial", "sigmoid", "example weights", "rbf, C 100000", "duplicated rows", "empty rows", "two rows"]
+LINEAR_NAMES = ["linear", "linear, C 100", "empty rows, linear", "sparse, linear", "two equal rows"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("responses", ["all", "demand"])
+def test_every_step_is_that_of_the_plain_algorithm(name: str, responses: str, float64: None) -> None:
+    case = replace(named(name), bias="none")
+    K = kernel_matrix(case)
+    for given in VARIANTS:
+        options = pegasos.Options(**given, responses=responses, epochs=1000)
+        state = pegasos.start(case, options, 1e-9, seed=3)
+        for step, (beta, on_demand, kept) in enumerate(naive(case, K, 3, options), 1):
+            progress = pegasos.advance(state, 1)
+            assert progress.kernel_evaluations == (kept if responses == "all" else on_demand)
+            if step % 20 == 0:
+                scale = np.abs(beta).max()
+                assert coefficients(case, pegasos.solution(state)) == pytest.approx(beta, rel=1e-7, abs=1e-9 * scale)
+                assert progress.n_support == np.count_nonzero(beta)
+            if step * options.batch >= 600:
+                break
+
+
+@pytest.mark.parametrize("name", LINEAR_NAMES)
+def test_every_linear_step_is_that_of_the_plain_algorithm(name: str) -> None:
+    """w of the plain run's coefficients, at first and after so many steps that w's scale is taken up many times."""
+    case = replace(named(name), bias="none")
+    K, X = kernel_matrix(case), case.rows.to_dense()
+    for given in VARIANTS:
+        options = pegasos.Options(**given, epochs=5000)
+        state = pegasos.start(case, options, 1e-9, seed=4)
+        for step, (beta, _, _) in enumerate(naive(case, K, 4, options), 1):
+            progress = pegasos.advance(state, 1)
+            assert progress.kernel_evaluations == step * options.batch
+            if step % 100 == 0:
+                found = pegasos.solution(state)
+                w = X.T @ beta
+                dense = np.zeros(len(w))
+                dense[found.basis.indices] = found.basis.data
+                assert dense == pytest.approx(w, rel=1e-6, abs=1e-7 * np.abs(w).max())
+                alpha = np.minimum(beta * case.y, case.upper)
+                assert found.alpha == pytest.approx(alpha, rel=1e-6, abs=1e-7 * np.abs(alpha).max())
+            if step >= 700:
+                break
+
+
+def test_float32_steps_are_those_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = replace(named("300 rows, rbf"), bias="none")
+    found = []
+    for real in ("f4", "f8"):
+        monkeypatch.setattr(pegasos, "Engine", partial(Engine, real=real))
+        state = pegasos.start(case, pegasos.Options(), 1e-9, seed=1)
+        pegasos.advance(state, 3000)
+        found.append(coefficients(case, pegasos.solution(state)))
+    assert found[0] == pytest.approx(found[1], abs=1e-4 * np.abs(found[1]).max())
+
+
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_the_size_of_blocks_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch, float64: None) -> None:
+    case = replace(named("300 rows, rbf"), bias="none")
+    found = []
+    for block in (256, size):
+        monkeypatch.setattr(pegasos, "_BLOCK", block)
+        state = pegasos.start(case, pegasos.Options(batch=3), 1e-9, seed=1)
+        progress = pegasos.advance(state, 501)
+        found.append((coefficients(case, pegasos.solution(state)), progress.kernel_evaluations))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-9, abs=1e-12)
+    assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(RBF, 0.25)], ids=lambda kernel: kernel.name)
+def test_it_comes_as_near_the_optimum_as_theory_has_it(kernel: Kernel) -> None:
+    """The mean of 1/(λt) steps weighted by t: at most 2G²/(λ(T + 1)) above the optimum in the λ-form, G = λ‖w‖ + max‖x‖."""
+    X, y = points(200, 4, seed=21)
+    case = replace(problem(X, y, kernel), bias="none")
+    K = kernel_matrix(case)
+    best = optimum(case, K)
+    lam = 1 / case.n
+    G = np.sqrt(lam) + np.sqrt(K.diagonal().max())
+    for epochs in (10, 100):
+        result = run(pegasos, case, pegasos.Options(epochs=epochs), eps=1e-9, seed=2)
+        assert result.status is Status.COMPLETED
+        assert result.steps == epochs * case.n
+        assert 0 <= (result.certificate.primal - best) * lam <= 2 * G**2 / (lam * (result.steps + 1))
+    assert result.certificate.primal <= 1.02 * best
+    if kernel.kind == RBF:
+        beta = coefficients(case, result.solution)
+        assert result.certificate.primal == pytest.approx(primal_objective(K, case, beta, 0.0))
+
+
+@pytest.mark.parametrize("name", ["300 rows, rbf", "300 rows, linear"])
+def test_it_ends_where_the_gap_is_small_enough(name: str) -> None:
+    case = replace(named(name), bias="none")
+    result = run(pegasos, case, pegasos.Options(epochs=10_000), eps=0.05)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.gap <= 0.05 * result.certificate.primal
+    assert result.steps < 10_000 * case.n
+
+
+def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
+    case = replace(named("sparse, linear"), bias="none")
+    far = replace(case, rows=case.rows._replace(indices=case.rows.indices + 2_000_000_000, n_features=2_000_000_300))
+    near, there = (run(pegasos, p, pegasos.Options(), eps=1e-9).solution.basis for p in (case, far))
+    assert np.array_equal(near.indices + 2_000_000_000, there.indices)
+    assert near.data.tobytes() == there.data.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "says"),
+    [
+        (RBF, {"epochs": 0.0}, "epochs=0"),
+        (RBF, {"epochs": float("inf")}, "epochs=inf"),
+        (LINEAR, {"batch": 0}, "batch=0"),
+        (RBF, {"batch": 1025}, "at most 1024"),
+        (RBF, {"average": "mean"}, "average=mean"),
+        (RBF, {"responses": "some"}, "responses=some"),
+    ],
+)
+def test_options_that_cannot_be(kernel: int, given: dict[str, Any], says: str) -> None:
+    X, y = points(20, 2, seed=1)
+    case = replace(problem(X, y, Kernel(kernel, 1.0)), bias="none")
+    with pytest.raises(UsageError, match=says):
+        pegasos.start(case, pegasos.Options(**given), 1e-3, 0)
+
+
+def test_large_batches_of_a_linear_problem() -> None:
+    """Batches of 8000 are nearly the whole gradient: the step-weighted mean comes as near as theory has it with no noise."""
+    case = replace(named("300 rows, linear"), bias="none")
+    state = pegasos.start(case, pegasos.Options(batch=8000, epochs=15_000), 1e-9, seed=0)
+    progress = pegasos.advance(state, 10**9)
+    assert progress.completed
+    assert progress.steps == 563  # ⌈15,000 · 300 / 8000⌉
+    best = optimum(case, kernel_matrix(case))
+    assert best <= certify(case, pegasos.solution(state)).primal <= 1.005 * best
