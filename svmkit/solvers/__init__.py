@@ -10,7 +10,7 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.solvers.base import Solver
 
-NAMES = ("smo", "pair", "pegasos")
+NAMES = ("smo", "pair", "pegasos", "perceptron")
 
 
 def solver(name: str) -> Solver:

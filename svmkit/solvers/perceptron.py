@@ -1,0 +1,328 @@
+"""The kernel perceptron: plain, averaged, or within a budget of support vectors.
+
+Solves    no programme: it looks for f(x) = Σ_S β_s K(x_s, x) with y_i f(x_i) > beta on every example
+Steps     an example at a time, in a new random order each epoch: where y_i f(x_i) ≤ beta, β_i ← β_i + ω_i y_i,
+          ω_i = C_i / mean C. averaged: the result is the mean of f after each step. budget N: when |S| > N, the example
+          with the largest y_s (f(x_s) − β_s K_ss), right by most without itself, leaves S
+Stops     after the stated number of epochs, or an epoch in which nothing was wrong
+Memory    packed rows, a q × q block, some vectors of length n; budget: (N + q)² kernel values
+Papers    Freund & Schapire, Machine Learning 37 (1999), with the mean for their vote; Crammer, Kandola & Singer, NIPS 16 (2003)
+
+A step sums f over the support vectors, so it uses |S| kernel values. The order is known ahead: q examples are taken together,
+with one fused product for their f at the block's begin and one block of their own kernel values for what changes inside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints
+from svmkit.engine import rng
+from svmkit.engine.columns import both_precisions
+from svmkit.engine.kernels import Engine, diagonal
+from svmkit.errors import UsageError
+from svmkit.problem import Bias, Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "kernel perceptron: plain, averaged, or within a budget; no bias"
+PAPER = "Freund & Schapire, Machine Learning 37 (1999) 277–296; Crammer, Kandola & Singer, NIPS 16 (2003)"
+EXACT = False
+ACCURACY: float | None = None
+BIASES: tuple[Bias, ...] = ("none",)
+
+#: Examples to a block.
+_BLOCK = 256
+#: Places in ``counts``: steps; examples in S; mistakes in this epoch; kernel values used.
+_STEPS, _SUPPORTS, _MISTAKES, _VALUES = range(4)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Fields as their help says."""
+
+    epochs: int = field(default=10, metadata={"help": "passes over the examples, at most"})
+    average: bool = field(default=True, metadata={"help": "the result is the mean over all steps; not with a budget"})
+    beta: float = field(default=0.0, metadata={"help": "an example is wrong where y f(x) is at most this"})
+    budget: int = field(default=0, metadata={"help": "support vectors at most; 0: any number"})
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem without a bias."""
+    if problem.bias not in BIASES:
+        return "--solver perceptron: trains without a bias only (--bias none)"
+    return None
+
+
+@dataclass
+class _Block:
+    """An open block: its rows, their kernel values, and for each: f at it, what it gained, and that times steps before."""
+
+    rows: Ints
+    first: int
+    K: NDArray[Any]
+    y: Floats
+    omega: Floats
+    f: Floats
+    change: Floats
+    late: Floats
+    held: Ints
+
+
+@dataclass
+class _Held:
+    """S and the open block's examples, each in a slot: its row (−1: free), coefficient, f at it, whether in S, and ``K``
+    between slots; ``block`` are the slots of the block's examples in order, its first one being step ``first``.
+    """
+
+    row: Ints
+    y: Floats
+    omega: Floats
+    coef: Floats
+    f: Floats
+    inside: Ints
+    K: NDArray[Any]
+    block: Ints
+    first: int = 0
+
+
+@dataclass
+class _State:
+    """``beta`` and ``late`` (n,) are those at the block's begin; with a budget, ``held`` has everything instead.
+
+    The mean over steps 1 … T is beta − late / T, where late sums each change times the number of steps before it.
+    """
+
+    problem: Problem
+    options: Options
+    seed: int
+    engine: Engine
+    omega: Floats
+    beta: Floats
+    late: Floats
+    counts: Ints
+    order: Ints
+    held: _Held | None
+    block: _Block | None = None
+    completed: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+    """A fresh state: f = 0. Raises UsageError for an option that cannot be."""
+    _check(options)
+    n = problem.n
+    engine = Engine(problem.rows, problem.kernel)
+    return _State(
+        problem=problem,
+        options=options,
+        seed=seed,
+        engine=engine,
+        omega=np.where(diagonal(problem.rows, problem.kernel) == 0, 0.0, problem.upper / problem.upper.mean()),
+        beta=np.zeros(n),
+        late=np.zeros(n),
+        counts=np.zeros(4, np.int64),
+        order=np.empty(0, np.int64),
+        held=_no_slots(engine, min(options.budget, n)) if options.budget else None,
+    )
+
+
+def _check(options: Options) -> None:
+    if options.epochs < 1:
+        raise UsageError(f"-O epochs={options.epochs}: must be at least 1")
+    if not isfinite(options.beta):
+        raise UsageError(f"-O beta={options.beta}: must be finite")
+    if options.budget < 0:
+        raise UsageError(f"-O budget={options.budget}: must not be negative (0: any number)")
+
+
+def advance(state: _State, budget: int) -> Progress:
+    """At most ``budget`` more examples."""
+    end = min(state.options.epochs * state.problem.n, int(state.counts[_STEPS]) + budget)
+    while state.counts[_STEPS] < end and not state.completed:
+        if state.counts[_STEPS] % state.problem.n == 0 and state.block is None:
+            state.order = rng.permutation(state.seed, int(state.counts[_STEPS]) // state.problem.n, state.problem.n)
+        if state.held is None:
+            _run_block(state, end)
+        else:
+            _run_held(state, state.held, end)
+        _end_epoch(state)
+    return Progress(
+        steps=int(state.counts[_STEPS]),
+        kernel_evaluations=int(state.counts[_VALUES]),
+        completed=state.completed,
+        n_support=int(state.counts[_SUPPORTS]),
+    )
+
+
+def _end_epoch(state: _State) -> None:
+    steps, n = int(state.counts[_STEPS]), state.problem.n
+    if steps % n == 0:
+        state.completed = state.counts[_MISTAKES] == 0 or steps == state.options.epochs * n
+        state.counts[_MISTAKES] = 0
+
+
+def solution(state: _State) -> Solution:
+    """f so far; its mean where that is wanted."""
+    beta, late = _now(state)
+    if state.options.average and state.held is None and state.counts[_STEPS]:
+        beta = beta - late / float(state.counts[_STEPS])
+    origin = np.flatnonzero(beta)
+    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=0.0)
+
+
+def _now(state: _State) -> tuple[Floats, Floats]:
+    """β and the sums for its mean, open block included."""
+    beta, late = state.beta.copy(), state.late.copy()
+    if state.held is not None:
+        inside = np.flatnonzero(state.held.inside)
+        beta[state.held.row[inside]] = state.held.coef[inside]
+    elif state.block is not None:
+        beta[state.block.rows] += state.block.change
+        late[state.block.rows] += state.block.late
+    return beta, late
+
+
+def _next_rows(state: _State) -> Ints:
+    at = int(state.counts[_STEPS]) % state.problem.n
+    return state.order[at : at + _BLOCK]
+
+
+# --- any number of support vectors ----------------------------------------------------------------------------------------
+
+
+def _run_block(state: _State, end: int) -> None:
+    """Steps up to ``end`` or to the end of the block."""
+    block = state.block
+    if block is None:
+        block = state.block = _open(state, _next_rows(state))
+    last = min(end - block.first, len(block.rows))
+    _steps[state.engine.packed.real](
+        *(block.K, block.y, block.omega, block.f, block.change, block.late, block.held, state.counts),
+        *(state.options.beta, int(state.counts[_STEPS]) - block.first, last),
+    )
+    if last == len(block.rows):
+        state.beta, state.late = _now(state)
+        state.block = None
+
+
+def _open(state: _State, rows: Ints) -> _Block:
+    support = np.flatnonzero(state.beta)
+    f = np.zeros(len(rows))
+    state.engine.apply(state.engine.packed.take(rows), support, state.beta[support], f)
+    return _Block(
+        rows=rows,
+        first=int(state.counts[_STEPS]),
+        K=state.engine.block(rows, rows),
+        y=state.problem.y[rows],
+        omega=state.omega[rows],
+        f=f,
+        change=np.zeros(len(rows)),
+        late=np.zeros(len(rows)),
+        held=(state.beta[rows] != 0).astype(np.int64),
+    )
+
+
+def _plain_steps(
+    K: Any, y: Any, omega: Any, f: Any, change: Any, late: Any, held: Any, counts: Any, margin: Any, first: Any, last: Any
+) -> None:
+    """Examples first … last − 1 of a block; ω = 0 stands for one never to be used."""
+    for a in range(first, last):
+        counts[_VALUES] += counts[_SUPPORTS]
+        if omega[a] > 0 and y[a] * f[a] <= margin:
+            step = omega[a] * y[a]
+            change[a] += step
+            late[a] += step * counts[_STEPS]
+            counts[_SUPPORTS] += 1 - held[a]
+            counts[_MISTAKES] += 1
+            for b in range(len(f)):
+                f[b] += step * K[a, b]
+        counts[_STEPS] += 1
+
+
+# --- a budget -------------------------------------------------------------------------------------------------------------
+
+
+def _no_slots(engine: Engine, budget: int) -> _Held:
+    size = budget + _BLOCK
+    return _Held(
+        row=np.full(size, -1),
+        y=np.zeros(size),
+        omega=np.zeros(size),
+        coef=np.zeros(size),
+        f=np.zeros(size),
+        inside=np.zeros(size, np.int64),
+        K=np.zeros((size, size), engine.packed.real),
+        block=np.empty(0, np.int64),
+    )
+
+
+def _run_held(state: _State, held: _Held, end: int) -> None:
+    """Steps up to ``end`` or to the end of the block, whose examples outside S then give up their slots."""
+    if len(held.block) == 0:
+        _take_slots(state, held, _next_rows(state))
+        held.first = int(state.counts[_STEPS])
+    last = min(end - held.first, len(held.block))
+    _within[state.engine.packed.real](
+        *(held.K, held.y, held.omega, held.coef, held.f, held.inside, held.block, state.counts),
+        *(state.options.beta, state.options.budget, int(state.counts[_STEPS]) - held.first, last),
+    )
+    if last == len(held.block):
+        held.row[held.inside == 0] = -1
+        held.block = np.empty(0, np.int64)
+
+
+def _take_slots(state: _State, held: _Held, rows: Ints) -> None:
+    """Gives the block's examples slots, those of S their own, and fills in kernel values and f of the new ones."""
+    supports = np.flatnonzero(held.inside)
+    slot_of = np.full(state.problem.n, -1)
+    slot_of[held.row[supports]] = supports
+    new = rows[slot_of[rows] < 0]
+    slots = np.flatnonzero(held.row < 0)[: len(new)]
+    slot_of[new] = slots
+    held.row[slots], held.y[slots], held.omega[slots] = new, state.problem.y[new], state.omega[new]
+    everyone = np.concatenate([supports, slots])
+    K = state.engine.block(new, held.row[everyone])
+    held.K[np.ix_(slots, everyone)] = K
+    held.K[np.ix_(everyone, slots)] = K.T
+    held.f[slots] = K[:, : len(supports)] @ held.coef[supports]
+    held.block = slot_of[rows]
+
+
+def _budget_steps(
+    K: Any, y: Any, omega: Any, coef: Any, f: Any, inside: Any, block: Any, counts: Any,
+    margin: Any, budget: Any, first: Any, last: Any,
+) -> None:  # fmt: skip
+    """Examples first … last − 1 of a block, given by their slots."""
+    for p in range(first, last):
+        a = block[p]
+        counts[_VALUES] += counts[_SUPPORTS]
+        if omega[a] > 0 and y[a] * f[a] <= margin:
+            step = omega[a] * y[a]
+            coef[a] += step
+            counts[_SUPPORTS] += 1 - inside[a]
+            counts[_MISTAKES] += 1
+            inside[a] = 1
+            for b in range(len(f)):
+                f[b] += step * K[a, b]
+            if counts[_SUPPORTS] > budget:
+                out = a
+                most = y[a] * (f[a] - coef[a] * K[a, a])
+                for b in range(len(f)):
+                    if inside[b] and y[b] * (f[b] - coef[b] * K[b, b]) > most:
+                        out = b
+                        most = y[b] * (f[b] - coef[b] * K[b, b])
+                for b in range(len(f)):
+                    f[b] -= coef[out] * K[out, b]
+                coef[out] = 0.0
+                inside[out] = 0
+                counts[_SUPPORTS] -= 1
+        counts[_STEPS] += 1
+
+
+_STEP_TYPES = "void(R[:, :], f8[:], f8[:], f8[:], f8[:], "
+_steps = both_precisions(_plain_steps, _STEP_TYPES + "f8[:], i8[:], i8[:], f8, i8, i8)")
+_within = both_precisions(_budget_steps, _STEP_TYPES + "i8[:], i8[:], i8[:], f8, i8, i8, i8)")
