@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Nonzeros that are worked on at a time where the work takes memory of its own.
+NONZEROS_AT_A_TIME = 1 << 20
 
 _NO_GRAM = np.empty((0, 0))
 _NO_SERIAL = np.empty(0, dtype=np.int64)
@@ -48,25 +51,43 @@ class Rows(NamedTuple):
         lengths = np.diff(self.indptr)[index]
         indptr = np.zeros(len(index) + 1, dtype=np.int64)
         np.cumsum(lengths, out=indptr[1:])
-        source = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        shift = self.indptr[:-1][index] - indptr[:-1]
+        data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
+        for first, last in row_blocks(indptr, NONZEROS_AT_A_TIME):
+            here = slice(indptr[first], indptr[last])
+            source = np.repeat(shift[first:last], lengths[first:last])
+            source += np.arange(here.start, here.stop)
+            data[here], indices[here] = self.data[source], self.indices[source]
         return Rows(
-            data=self.data[source],
-            indices=self.indices[source],
+            data=data,
+            indices=indices,
             indptr=indptr,
             n_features=self.n_features,
             gram=self.gram[index] if len(self.gram) else self.gram,
             serial=self.serial[index] if len(self.serial) else self.serial,
         )
 
+    def part(self, first: int, last: int) -> Rows:
+        """Rows first … last − 1, sharing this one's arrays."""
+        here = slice(self.indptr[first], self.indptr[last])
+        return self._replace(
+            data=self.data[here],
+            indices=self.indices[here],
+            indptr=self.indptr[first : last + 1] - self.indptr[first],
+            gram=self.gram[first:last] if len(self.gram) else self.gram,
+            serial=self.serial[first:last],
+        )
+
     def sqnorms(self) -> Floats:
         """Squared Euclidean norms (n,); infinite where they leave the range of doubles."""
-        sums = np.zeros(self.n + 1)
-        with np.errstate(over="ignore"):
-            squares = self.data * self.data
+        sums = np.zeros(self.n)
         filled = np.flatnonzero(np.diff(self.indptr))
-        if len(filled):
-            sums[filled] = np.add.reduceat(squares, self.indptr[:-1][filled])
-        return sums[: self.n]
+        ends = np.append(self.indptr[:-1][filled], self.indptr[-1])
+        for first, last in row_blocks(ends, NONZEROS_AT_A_TIME):
+            values = self.data[ends[first] : ends[last]]
+            with np.errstate(over="ignore"):
+                sums[filled[first:last]] = np.add.reduceat(values * values, ends[first:last] - ends[first])
+        return sums
 
     def to_dense(self) -> Floats:
         """The matrix (n, n_features + 1), column 0 for index 0; for tests and small problems."""
@@ -82,6 +103,16 @@ class Rows(NamedTuple):
         indptr = np.zeros(len(matrix) + 1, dtype=np.int64)
         np.cumsum(np.bincount(row, minlength=len(matrix)), out=indptr[1:])
         return Rows(matrix[row, column], (column + 1).astype(np.int32), indptr, matrix.shape[1])
+
+
+def row_blocks(indptr: Ints, size: int) -> Iterator[tuple[int, int]]:
+    """Ranges (first, last + 1) of rows of about ``size`` nonzeros each, and not many more rows than that."""
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), first + size, n)
+        yield first, last
+        first = last
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

@@ -1,6 +1,7 @@
 """From a Dataset and a TrainConfig to a Model, by LIBSVM's rules: label order, one-vs-one pairs, weights, folds.
 
-A class pair (i, j), i < j, is one binary Problem: class i is +1, its examples first, then those of j, each in file order.
+A class pair (i, j), i < j, is one binary Problem: class i is +1, j is −1, and the examples of both stand in file order, so
+that with two classes nothing is copied.
 """
 
 from __future__ import annotations
@@ -288,12 +289,15 @@ def pair_problem(
     dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
 ) -> Pair:
     """The binary problem of classes i and j; ``members`` and ``factors`` are each class's examples and weight."""
-    index = np.concatenate([members[i], members[j]])
-    n_i, n_j = len(members[i]), len(members[j])
+    positive = np.zeros(dataset.n, dtype=bool)
+    positive[members[i]] = True
+    index = np.sort(np.concatenate([members[i], members[j]]))
+    y = np.where(positive[index], 1.0, -1.0)
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
-    upper = C * np.repeat([factors[i], factors[j]], [n_i, n_j]) * dataset.weights[index]
+    upper = C * np.where(y > 0, factors[i], factors[j]) * dataset.weights[index]
+    rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
     bias: Bias = "none" if config.bias == "none" else "free"
-    problem = Problem(dataset.rows.take(index), np.repeat([1.0, -1.0], [n_i, n_j]), upper, kernel, bias)
+    problem = Problem(rows, y, upper, kernel, bias)
     return Pair(i, j, index, problem)
 
 

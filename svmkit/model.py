@@ -109,7 +109,7 @@ def decision_values(model: Model, rows: Rows) -> Floats:
     # One product a class: a support vector's kernel values serve all its machines, and each weight is used once.
     parts = []
     for first, last in pairwise(starts):
-        basis = model.rows.take(np.arange(first, last))
+        basis = model.rows.part(first, last)
         parts.append(cross_apply(rows, basis, model.kernel, np.ascontiguousarray(table[first:last])))
     responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
     responses -= rho

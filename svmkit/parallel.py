@@ -94,6 +94,7 @@ def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None] | None]]:
 def _serve(inbox: queue.SimpleQueue[Callable[[], None] | None]) -> None:
     while (task := inbox.get()) is not None:
         task()
+        del task  # what it worked on must not live until the next one comes
 
 
 def _forget_after_fork() -> None:

@@ -215,9 +215,9 @@ def upper_of(config: TrainConfig, weight: list[float] | None = None) -> list[Flo
 def test_what_C_each_example_gets() -> None:
     assert [u.tolist() for u in upper_of(TrainConfig(C=2.0))] == [[2] * 4, [2] * 3, [2] * 3]
     weighted = TrainConfig(C=2.0, class_weight=((3, 2.0), (5, 0.5), (3, 3.0)))
-    assert [u.tolist() for u in upper_of(weighted)] == [[12, 12, 1, 1], [12, 12, 2], [1, 1, 2]]
+    assert [u.tolist() for u in upper_of(weighted)] == [[12, 1, 1, 12], [12, 12, 2], [1, 1, 2]]
     costs = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert [u.tolist() for u in upper_of(TrainConfig(), costs)] == [[1, 4, 2, 3], [1, 4, 5], [2, 3, 5]]
+    assert [u.tolist() for u in upper_of(TrainConfig(), costs)] == [[1, 2, 3, 4], [1, 4, 5], [2, 3, 5]]
     assert_allclose(np.concatenate(upper_of(TrainConfig(lam=0.1))), [2.5] * 4 + [10 / 3] * 6)
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from svmkit import parallel
 
@@ -76,3 +80,20 @@ def test_after_pieces_inside_pieces_all_threads_work_again() -> None:
 def test_thread_count_defaults_to_the_cores() -> None:
     parallel.use_threads(0)
     assert parallel.threads() == parallel.cores() >= 1
+
+
+def test_what_was_worked_on_is_let_go() -> None:
+    parallel.use_threads(3)
+    content = np.zeros(5)
+    gone = weakref.ref(content)
+
+    def use(content: NDArray[np.float64]) -> None:
+        parallel.run_pieces(lambda piece: content[piece], 5)
+
+    use(content)
+    del content
+    for _ in range(200):
+        if gone() is None:
+            break
+        time.sleep(0.01)  # a worker may still be on its way out of the task
+    assert gone() is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cache
 from math import log, sqrt
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit._store import cpu_has
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
 from svmkit.engine.tiled import CHUNK_ROWS, TILE_FEATURES, apply_tiled, block_tiled
@@ -40,6 +41,9 @@ TILED_NONZEROS = 6
 WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold, so that threads share evenly and a piece costs far more than its start.
 PIECE_VALUES = 500_000
+#: Nonzeros of the rows that ``cross_apply`` takes at a time: few enough to spare memory, for 32 MB of scaled values, and enough
+#: to be cut into long pieces.
+APPLIED_NONZEROS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -99,17 +103,17 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
 def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
     """``rows`` scaled for ``kernel`` in the given precision."""
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
-    data = rows.data * scale
+    data = np.empty(len(rows.data), dtype=real)
+    np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
     half = 0.5 * rows.sqnorms() * scale**2
-    dtype = np.dtype(real)
     return Packed(
         real=real,
         form=_form(rows),
         n_features=rows.n_features,
         indptr=rows.indptr,
         indices=rows.indices,
-        data=data.astype(dtype),
-        half=half.astype(dtype),
+        data=data,
+        half=half.astype(real),
         gram=rows.gram,
         serial=rows.serial,
     )
@@ -181,8 +185,10 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Flo
     """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored."""
     out = np.zeros((left.n, weights.shape[1]))
     parts = renumbered(left) if basis is left else renumbered(left, basis)
-    packed, others = pack(parts[0], kernel, "f8"), pack(parts[-1], kernel, "f8")
-    _accumulate(kernel, packed, others, np.arange(basis.n), weights, out)
+    columns = pack(parts[-1], kernel, "f8")
+    for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
+        packed = pack(parts[0].part(first, last), kernel, "f8")
+        _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
     return out
 
 
@@ -275,6 +281,7 @@ def _lanes(real: Real) -> int:
     return REGISTER_BYTES // np.dtype(real).itemsize
 
 
+@cache
 def _block_columns(real: Real) -> int:
     """Columns whose sums stay in the CPU's registers: 8 of 64 bytes with AVX-512, 4 in the smaller files of other CPUs."""
     return (8 if cpu_has("avx512f") else 4) * _lanes(real)

@@ -162,6 +162,19 @@ def digits_value(word: Any, count: int) -> Any:
 
 
 @helper()
+def two_values(word: Any, first: int, second: int) -> Any:
+    """The numbers that the word's bytes 0 … first − 1 and first + 1 … first + second spell, each of one to four digits."""
+    # Each moves to the end of its half of the word; then neighbours are joined as in ``digits_value``, both halves at once.
+    digits = word & np.uint64(0x0F0F0F0F0F0F0F0F)
+    left = (digits << np.uint64(32 - 8 * first)) & np.uint64(0xFFFFFFFF)
+    right = (digits >> np.uint64(8 * first + 8)) << np.uint64(64 - 8 * second)
+    digits = left | right
+    digits = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    digits = digits * np.uint64(100) + (digits >> np.uint64(16))
+    return np.int64(digits & np.uint64(0xFFFF)), np.float64(np.int64((digits >> np.uint64(32)) & np.uint64(0xFFFF)))
+
+
+@helper()
 def _scale(mantissa: Any, exponent: int, fives: Any) -> Any:
     """(double nearest to mantissa · 10^exponent, certain or not), mantissa > 0; subnormal and infinite ones are not."""
     if exponent < -342 or exponent > 308:

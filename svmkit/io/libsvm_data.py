@@ -7,17 +7,16 @@ refused gets LIBSVM's own first line (``Wrong input format at line N``), then fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.data import NONZEROS_AT_A_TIME, Dataset, Floats, Rows, row_blocks
 from svmkit.errors import DataError, OutputError
 from svmkit.io.files import atomic_output, map_bytes
 from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
 
-_PAIRS_PER_WRITE = 1 << 20
 _SMALLEST_NORMAL = 2.0**-1022
 
 _MARKS = {
@@ -133,7 +132,7 @@ def write_dataset(path: str, dataset: Dataset) -> None:
         rows = _with_serial_column(rows)
     _refuse_not_finite(path, dataset, rows)
     with atomic_output(path) as output:
-        for start, stop in _row_blocks(rows.indptr):
+        for start, stop in row_blocks(rows.indptr, NONZEROS_AT_A_TIME):
             output.write(_format_rows(dataset, rows, start, stop))
 
 
@@ -155,16 +154,6 @@ def _refuse_not_finite(path: str, dataset: Dataset, rows: Rows) -> None:
         )
     if np.isinf(dataset.y).any() or (dataset.weight is not None and not np.isfinite(dataset.weight).all()):
         raise OutputError(f"can't write {path}: a label or cost is not finite; nothing was overwritten")
-
-
-def _row_blocks(indptr: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of about a million pairs each, to bound the memory that formatting takes."""
-    start, n = 0, len(indptr) - 1
-    while start < n:
-        stop = int(np.searchsorted(indptr, indptr[start] + _PAIRS_PER_WRITE, side="right")) - 1
-        stop = min(max(stop, start + 1), start + _PAIRS_PER_WRITE, n)
-        yield start, stop
-        start = stop
 
 
 def _format_rows(dataset: Dataset, rows: Rows, start: int, stop: int) -> bytes:

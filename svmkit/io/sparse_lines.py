@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from svmkit._jit import compiled, helper
-from svmkit.io.decimals import byte_of, digits_value, first_marked, non_digits, read_number, word_at
+from svmkit._jit import compiled, helper, intrinsic
+from svmkit.io.decimals import byte_of, digits_value, first_marked, non_digits, read_number, two_values, word_at
 
 # Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
 AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)
@@ -24,14 +24,42 @@ NO_VALUE, CONTROL, NOT_A_PAIR, SECOND_NOTE, BAD_QID, NEGATIVE_COST = range(10, 1
 LEADING, VALUE, COST = np.arange(3)
 
 
+@intrinsic
+def _equal_bytes() -> Any:
+    """equal_bytes(bytes, offset, byte): how many of the 64 bytes from the offset on are ``byte``."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def equal_bytes(typing: Any, array: Any, offset: Any, byte: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, args[0])
+            wide, i32 = ir.VectorType(ir.IntType(8), 64), ir.IntType(32)
+            place = builder.bitcast(builder.gep(view.data, [args[1]]), wide.as_pointer())
+            one = builder.insert_element(ir.Constant(wide, ir.Undefined), builder.trunc(args[2], ir.IntType(8)), i32(0))
+            wanted = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, 64), [0] * 64))
+            same = builder.icmp_unsigned("==", builder.load(place, align=1), wanted)
+            return builder.ctpop(builder.bitcast(same, ir.IntType(64)))
+
+        return types.int64(array, types.int64, types.int64), code
+
+    return numba_intrinsic(equal_bytes)
+
+
 @compiled("void(u1[:], i8, i8, i8[:])")
 def count(text: Any, start: int, stop: int, counts: Any) -> None:
     """Adds the newlines and the colons of text[start:stop] to counts[0] and counts[1]."""
     newlines = 0
     colons = 0
-    for i in range(start, stop):
+    i = start
+    while i + 64 <= stop:
+        newlines += _equal_bytes(text, i, 10)
+        colons += _equal_bytes(text, i, 58)
+        i += 64
+    while i < stop:
         newlines += text[i] == 10
         colons += text[i] == 58
+        i += 1
     counts[0] += newlines
     counts[1] += colons
 
@@ -224,15 +252,27 @@ def _line(
         word = word_at(text, i)
         marks = non_digits(word)
         digits = first_marked(marks)
+        is_index = digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58)
+        # Most often the eight bytes hold all of the pair, two numbers of at most four digits, and the blank behind it.
         end = first_marked(marks & (marks - np.uint64(1)))
-        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58):
+        width = end - digits - 1
+        if is_index and digits < 5 and width > 0 and width < 5 and end < 8 and byte_of(word, end) == np.uint64(32):
+            index, value = two_values(word, digits, width)
+            if index > previous:
+                indices[pair] = index
+                data[pair] = value
+                previous = index
+                pair += 1
+                i += end + 1
+                continue
+        outcome = FINE
+        if is_index:
             after = i + digits + 1
-            index: Any = np.int64(digits_value(word, digits))
+            index = np.int64(digits_value(word, digits))
         elif byte_of(word, 0) == np.uint64(10):
             outcome = END
             break
         else:
-            end = 8
             outcome, after, index = _other_word(text, i, stop, row, notes, tens, fives, cost, qid, unsettled, state)
             if outcome != FINE:
                 break
@@ -242,16 +282,11 @@ def _line(
         if index <= previous:
             outcome = REPEATED if index == previous else DESCENDING
             break
-        # Most often the eight bytes hold all of the pair, its value a whole number, and the blank behind it.
-        if end < 8 and end > digits + 1 and byte_of(word, end) == np.uint64(32):
-            data[pair] = np.float64(np.int64(digits_value(word >> np.uint64(8 * (digits + 1)), end - digits - 1)))
-            i += end
-        else:
-            start = _skip_blanks(text, after, stop)
-            if _ends_line(text, start, stop):
-                outcome = NO_VALUE
-                break
-            data[pair], i = _number(text, start, stop, VALUE, pair, tens, fives, unsettled, state)
+        start = _skip_blanks(text, after, stop)
+        if _ends_line(text, start, stop):
+            outcome = NO_VALUE
+            break
+        data[pair], i = _number(text, start, stop, VALUE, pair, tens, fives, unsettled, state)
         indices[pair] = index
         previous = index
         pair += 1

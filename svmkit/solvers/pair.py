@@ -125,6 +125,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     dual = problem.dual()
     reference = prepare(problem.rows, problem.kernel)
     m = len(dual.sign)
+    order = _svm_trains_order(dual)
     counts = np.zeros(9, dtype=np.int64)
     counts[ACTIVE], counts[COUNTDOWN], counts[SHRINKING] = m, min(m, 1000) + 1, options.shrinking
     return State(
@@ -132,16 +133,16 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         dual=dual,
         reference=reference,
         variables=Variables(
-            sign=dual.sign.copy(),
-            linear=dual.linear.copy(),
-            upper=dual.upper.copy(),
-            diag=diagonal(reference)[dual.row_of],
-            alpha=dual.start.copy(),
-            grad=dual.linear.copy(),
+            sign=dual.sign[order],
+            linear=dual.linear[order],
+            upper=dual.upper[order],
+            diag=diagonal(reference)[dual.row_of[order]],
+            alpha=dual.start[order],
+            grad=dual.linear[order],
             bound_grad=np.zeros(m),
-            room=_room(dual),
-            number=np.arange(m),
-            row=dual.row_of.copy(),
+            room=_room(dual)[order],
+            number=order,
+            row=dual.row_of[order],
             swaps=np.empty(2 * m, dtype=np.int64),
         ),
         cache=make_cache(m, options.cache_mb),
@@ -185,6 +186,7 @@ def report(state: State) -> PairReport:
     variables, upper = state.variables, state.dual.upper
     alpha = np.zeros(len(upper))
     alpha[variables.number] = variables.alpha
+    alpha, upper = alpha[order := _svm_trains_order(state.dual)], upper[order]
     objective = _plain_sum(variables.alpha * (variables.grad + variables.linear)) / 2
     return PairReport(
         progress="".join(state.log).replace(chr(_WARNING), _WARNING_TEXT),
@@ -214,6 +216,11 @@ def _rho(state: State) -> float:
     if math.isinf(most) or math.isinf(least):  # one class only: any rho on this side does
         return most if math.isfinite(most) else least if math.isfinite(least) else 0.0
     return (most + least) / 2
+
+
+def _svm_trains_order(dual: DualQP) -> Ints:
+    """Variables of sign +1, then those of sign −1: ties are broken and sums rounded in this order."""
+    return np.argsort(-dual.sign, kind="stable")
 
 
 def _room(dual: DualQP) -> NDArray[np.uint8]:

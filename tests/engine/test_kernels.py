@@ -154,6 +154,17 @@ def test_cross_apply_of_several_weightings(kernel: Kernel, path: str) -> None:
     assert (np.abs(other - naive(kernel, B, padded) @ weights[:70]) <= 1e-12 * (1 + np.abs(other))).all()
 
 
+@pytest.mark.parametrize("size", [1, 40, 500])
+def test_cross_apply_a_few_rows_at_a_time(size: int, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    A, B = Rows.from_dense(sparse_matrix(70, 20, 0.5, seed=6)), Rows.from_dense(sparse_matrix(150, 20, 0.5, seed=7))
+    weights = np.random.default_rng(8).normal(size=(150, 2))
+    for left, basis, some in ((A, B, weights), (B, B, weights), (B, A, weights[:70])):
+        at_once = cross_apply(left, basis, KERNELS[-1], some)
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels, "APPLIED_NONZEROS", size)
+            assert np.array_equal(cross_apply(left, basis, KERNELS[-1], some), at_once)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
 def test_diagonal(kernel: Kernel) -> None:
     X = sparse_matrix(40, 10, 0.5, seed=9)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from svmkit import parallel
 from svmkit.errors import DataError
+from svmkit.io import sparse_lines
 from svmkit.io.libsvm_data import read_dataset
 
 Row = tuple[float, list[tuple[int, float]], float, int]
@@ -313,3 +314,26 @@ def test_svm_train_accepts_and_refuses_the_same(tmp_path: Path) -> None:
         agreed[accepted] += 1
     assert min(agreed.values()) > 100
     assert np.sum([*agreed.values()]) > 300
+
+
+def test_whole_numbers_of_every_length(tmp_path: Path) -> None:
+    draw, rows, written = random.Random(5), [], []
+    for _ in range(2000):
+        indices = sorted({draw.randrange(10 ** draw.randint(1, 9)) for _ in range(draw.randint(1, 12))})
+        pairs = [(index, draw.randrange(10 ** draw.randint(1, 9))) for index in indices]
+        words = [f"{'0' * draw.randrange(3)}{index}:{'0' * draw.randrange(3)}{value}" for index, value in pairs]
+        written.append("1 " + draw.choice([" ", " ", "  ", "\t"]).join(words) + draw.choice(["", " "]))
+        rows.append([(index, float(value)) for index, value in pairs])
+    found = outcome(tmp_path / "data", "\n".join(written).encode())
+    assert isinstance(found, list)
+    assert [pairs for _, pairs, _, _ in found] == rows
+
+
+def test_count_takes_any_range_of_any_bytes() -> None:
+    text = np.random.default_rng(6).choice(np.array([9, 10, 11, 57, 58, 59, 138, 186, 0, 255], dtype=np.uint8), 400)
+    for start in (0, 1, 63, 64, 65, 130):
+        for stop in range(start, 400, 7):
+            counts = np.array([3, 4])
+            sparse_lines.count(text, start, stop, counts)
+            part = text[start:stop]
+            assert counts.tolist() == [3 + (part == 10).sum(), 4 + (part == 58).sum()]
