@@ -8,7 +8,7 @@ recomputed value costs less than one read back from memory.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import log, sqrt
 from typing import Any, Literal
@@ -185,9 +185,9 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Flo
     """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored."""
     out = np.zeros((left.n, weights.shape[1]))
     parts = renumbered(left) if basis is left else renumbered(left, basis)
-    columns = pack(parts[-1], kernel, "f8")
+    columns, form = pack(parts[-1], kernel, "f8"), _form(parts[0])
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
-        packed = pack(parts[0].part(first, last), kernel, "f8")
+        packed = replace(pack(parts[0].part(first, last), kernel, "f8"), form=form)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
     return out
 
