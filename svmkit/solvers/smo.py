@@ -56,8 +56,9 @@ _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 _NEWTON_SHARE, _NEWTON_FREE = 0.04, 8192
 #: Multiplications that take as long as one kernel value, and kernel values that take as long as a Newton step's fixed cost.
 _MULTIPLICATIONS, _NEWTON_START = 50, 2e7
-#: Pair steps after which a run counts as stalled: this many, or a thousand a variable.
-_MOST_STEPS = 100_000_000
+#: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
+#: above the third, as a share of what it was, for so many reviews.
+_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 2
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
 #: it counts as stalled.
 _PATIENCE = 3
@@ -129,6 +130,10 @@ class _State:
     looked: bool = False
     violation: float = np.inf
     first_violation: float = 0.0
+    least_violation: float = np.inf
+    reviewed_violation: float = np.inf
+    idle_reviews: int = 0
+    next_review: int = _REVIEW_STEPS
     newton_after: float = 0.0
     newton_patience: float = 1.0
     unfinished_steps: int = 0
@@ -201,7 +206,8 @@ def advance(state: _State, budget: int) -> Progress:
             _close_round(state, block)
         if state.unfinished_steps >= _MOST_UNFINISHED and state.engine.packed.real == "f4":
             _use_float64(state)  # rounding may have made the block's kernel indefinite
-        state.stalled |= state.steps >= max(_MOST_STEPS, 1000 * len(state.row_of))
+        if state.steps >= state.next_review:
+            _review(state)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations_before + state.engine.evaluations,
@@ -210,6 +216,16 @@ def advance(state: _State, budget: int) -> Progress:
         stalled=state.stalled,
         n_support=int(np.count_nonzero(state.active.beta)),
     )
+
+
+def _review(state: _State) -> None:
+    """A run whose least violation has hardly fallen for some time has stalled."""
+    if state.least_violation <= _REVIEW_SHARE * state.reviewed_violation:
+        state.reviewed_violation, state.idle_reviews = state.least_violation, 0
+    else:
+        state.idle_reviews += 1
+    state.stalled |= state.idle_reviews >= _REVIEWS
+    state.next_review = state.steps + max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * len(state.row_of))
 
 
 def solution(state: _State) -> Solution:
@@ -230,6 +246,7 @@ def _open_round(state: _State) -> None:
     active = state.active
     m, M, state.violation = _extremes(state, active)
     state.first_violation = max(state.first_violation, state.violation)
+    state.least_violation = min(state.least_violation, state.violation)
     if active is not state.whole and (state.violation <= state.eps or _worth_a_look(state)):
         _unshrink(state)
         return
