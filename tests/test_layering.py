@@ -19,7 +19,7 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "kernels", "reference", "rng", "cholesky"},
+    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky"},
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},

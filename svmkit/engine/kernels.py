@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
+from svmkit.engine import linear
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
 from svmkit.engine.tiled import CHUNK_ROWS, TILE_FEATURES, apply_tiled, block_tiled
@@ -182,9 +183,17 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
 
 
 def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Floats:
-    """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored."""
+    """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored.
+
+    With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
+    """
     out = np.zeros((left.n, weights.shape[1]))
     parts = renumbered(left) if basis is left else renumbered(left, basis)
+    if kernel.kind == LINEAR:
+        width = max(part.n_features for part in parts) + 1
+        for j in range(weights.shape[1]):
+            out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
+        return out
     columns, form = pack(parts[-1], kernel, "f8"), _form(parts[0])
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
         packed = replace(pack(parts[0].part(first, last), kernel, "f8"), form=form)

@@ -1,4 +1,4 @@
-"""Compiled loops of the decomposition solver: extremes of F, the choice of a block, and steps inside a dense block.
+"""Compiled loops of the dual solvers: extremes of F, the choice of a block, and steps inside a dense block.
 
 In the β form (solvers/smo.py): lower ≤ β ≤ upper, up = {β < upper}, low = {β > lower}, F = −(gradient), to be made equal on the
 free variables. LLVM does not vectorise the search for a largest float with its place. So a float is mapped to an integer of the
@@ -230,6 +230,30 @@ def _coordinate_steps(
     return steps
 
 
+def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, order: Any, at: Any, budget: Any) -> Any:
+    """Without an equality: a step of each of the coordinates order[at], order[at + 1] …, at most ``budget`` of them.
+
+    A coordinate moves by F/K_ii, clipped; where K_ii is not positive to the bound that F points to. K may be the corner of a
+    larger array. Returns how many of the coordinates moved.
+    """
+    n = len(F)
+    moved = 0
+    for place in range(at, min(at + budget, len(order))):
+        i = order[place]
+        if diagonal[i] > 0.0:
+            new = min(max(beta[i] + F[i] / diagonal[i], lower[i]), upper[i])
+        else:
+            new = upper[i] if F[i] > 0.0 else lower[i] if F[i] < 0.0 else beta[i]
+        step = new - beta[i]
+        if step != 0.0:
+            beta[i] = new
+            moved += 1
+            Ki = K[i]
+            for t in range(n):
+                F[t] -= step * float64(Ki[t])
+    return moved
+
+
 _V = "f8[:], f8[:], f8[:], f8[:], "
 extremes = compiled(f"void({_V}f8[:])", ORDERED)(_extremes)
 choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, u1[:], i8[:], i8[:])", ORDERED)(_choose_block)
@@ -239,6 +263,10 @@ pair_steps = {
 }
 coordinate_steps = {
     real: compiled(_STEPS.replace("R", real), ORDERED, name=f"_coordinate_steps_{real}")(_coordinate_steps)
+    for real in ("f4", "f8")
+}
+ordered_steps = {
+    real: compiled(f"i8({real}[:, :], f8[:], {_V}i8[:], i8, i8)", ORDERED, name=f"_ordered_steps_{real}")(_ordered_steps)
     for real in ("f4", "f8")
 }
 BINS = _BINS

@@ -68,10 +68,13 @@ def _fill_normal(seed: Any, stream: Any, first: Any, out: Any) -> None:
 
 @compiled("void(i8, i8, i8[:])")
 def _shuffle(seed: Any, stream: Any, values: Any) -> None:
-    """Fisher and Yates's shuffle, in place."""
-    for i in range(len(values) - 1, 0, -1):
-        j = below(seed, stream, i, i + 1)
+    """Fisher and Yates's shuffle, in place; a draw's two halves serve two exchanges."""
+    for i in range(len(values) - 1, 0, -2):
+        drawn = bits(seed, stream, i)
+        j = int64(((drawn & _LOW) * uint64(i + 1)) >> _HALF)
         values[i], values[j] = values[j], values[i]
+        j = int64(((drawn >> _HALF) * uint64(i)) >> _HALF)
+        values[i - 1], values[j] = values[j], values[i - 1]
 
 
 def uniforms(seed: int, stream: int, first: int, count: int) -> Floats:
@@ -95,7 +98,12 @@ def integers(seed: int, stream: int, first: int, count: int, n: int) -> Ints:
 
 
 def permutation(seed: int, stream: int, n: int) -> Ints:
-    """0 … n − 1 in random order; a stream holds one permutation of each length."""
+    """0 … n − 1 in random order, n < 2³²; a stream holds one permutation of each length."""
     order = np.arange(n)
-    _shuffle(seed, stream, order)
+    shuffle(seed, stream, order)
     return order
+
+
+def shuffle(seed: int, stream: int, values: Ints) -> None:
+    """Puts ``values`` in random order, in place; the order depends on (seed, stream) and their number alone."""
+    _shuffle(seed, stream, values)

@@ -1,0 +1,155 @@
+"""Loops for the linear kernel, where w is at hand: a product with K costs O(nonzeros), a step of coordinate descent one row's.
+
+K·v over any columns is X·w with w = Σ_c v_c x_c. In all loops ``indptr, indices, data`` are rows and w has a place for every
+feature number; sums are float64. Places are unsigned: of a signed one numba asks each time whether it counts from the end, and
+the loops take half as long again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import uint32, uint64
+
+from svmkit import parallel
+from svmkit._jit import ORDERED, compiled, helper, intrinsic
+from svmkit.data import Floats, Rows
+
+_ROWS = "i8[:], i4[:], f8[:], "
+
+_ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
+#: Visits ahead at which a row's place and values are asked for.
+_FAR, _NEAR = 8, 4
+
+#: Rows a thread takes at least.
+PIECE_ROWS = 4096
+
+
+@helper(ORDERED)
+def _dot(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+    """w · row. Four sums: one alone would wait for its own last addition."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    k, end = uint64(k0), uint64(k1)
+    while k + _THREE < end:
+        a += w[uint32(indices[k])] * data[k]
+        b += w[uint32(indices[k + _ONE])] * data[k + _ONE]
+        c += w[uint32(indices[k + _TWO])] * data[k + _TWO]
+        d += w[uint32(indices[k + _THREE])] * data[k + _THREE]
+        k += _TWO + _TWO
+    while k < end:
+        a += w[uint32(indices[k])] * data[k]
+        k += _ONE
+    return (a + b) + (c + d)
+
+
+@helper(ORDERED)
+def _add(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+    """w += step · row."""
+    for k in range(uint64(k0), uint64(k1)):
+        w[uint32(indices[k])] += step * data[k]
+
+
+def _make_prefetch() -> Any:
+    """``f(array, offset)``: asks the CPU to bring that element's cache line in; nothing waits for it."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def prefetch(_ctx: Any, array: Any, offset: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            start = context.make_array(sig.args[0])(context, builder, args[0]).data
+            address = builder.bitcast(builder.gep(start, [args[1]]), ir.IntType(8).as_pointer())
+            kind = ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3)
+            ask = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+            builder.call(ask, [address, *(ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1))])  # to read, to keep, data
+            return context.get_dummy_value()
+
+        return types.void(array, offset), generate
+
+    return prefetch
+
+
+_prefetch = intrinsic(_make_prefetch)
+
+
+@helper()
+def _ask_for(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
+    """Has what two coming visits need brought in: the rows are in random order, and main memory is as slow as three visits."""
+    _prefetch(variables, uint64(far) * uint64(4))
+    _prefetch(indptr, uint64(far))
+    k = uint64(indptr[uint64(near)])
+    _prefetch(indices, k)
+    _prefetch(data, k)
+    _prefetch(data, k + uint64(8))
+
+
+@compiled(f"void({_ROWS}f8[:], f8[:])", ORDERED)
+def _fold(indptr: Any, indices: Any, data: Any, weights: Any, w: Any) -> None:
+    for r in range(len(weights)):
+        _add(indices, data, indptr[r], indptr[r + 1], weights[r], w)
+
+
+@compiled(f"void({_ROWS}i8, i8, f8[:], f8[:])", ORDERED)
+def _dots(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, w: Any, out: Any) -> None:
+    for r in range(r0, r1):
+        out[r] = _dot(indices, data, indptr[r], indptr[r + 1], w)
+
+
+def fold(rows: Rows, weights: Floats, width: int) -> Floats:
+    """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number."""
+    w = np.zeros(width)
+    _fold(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(weights), w)
+    return w
+
+
+def dots(rows: Rows, w: Floats) -> Floats:
+    """X·w (n,)."""
+    out = np.empty(rows.n)
+    cuts = np.linspace(0, rows.n, 1 + max(1, min(64, rows.n // PIECE_ROWS))).astype(np.int64).tolist()
+    parallel.run_pieces(lambda i: _dots(rows.indptr, rows.indices, rows.data, cuts[i], cuts[i + 1], w, out), len(cuts) - 1)
+    return out
+
+
+@compiled(f"i8({_ROWS}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])")
+def descend(
+    indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
+) -> Any:
+    """Coordinate descent on ½‖w‖² − Σα, w = Σ α_i y_i x_i, 0 ≤ α ≤ upper (Hsieh et al. 2008, algorithm 3).
+
+    A line of ``variables`` is α_i, upper_i, ‖x_i‖², y_i. Visits the rows ``order[at … active − 1]``, at most ``budget`` of
+    them, where at, active, moved = ``place`` stay up to date. A variable at its bound whose gradient lies beyond ``bounds``
+    (0: above it at 0, 1: below it at the upper end) goes behind the active ones; ``bounds[2:4]`` gather the largest and the
+    smallest projected gradient met, ``moved`` counts steps. The multiplier of an empty row (gradient −1) goes to its upper end.
+    Returns the number of visits.
+    """
+    at, active = place[0], place[1]
+    used = 0
+    while at < active and used < budget:
+        if at + _FAR < active:
+            _ask_for(order[at + _FAR], order[at + _NEAR], indptr, indices, data, variables)
+        i = uint64(order[at])
+        used += 1
+        k0, k1 = indptr[i], indptr[i + _ONE]
+        now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
+        gradient = sign * _dot(indices, data, k0, k1, w) - 1.0
+        if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
+            active -= 1
+            order[at] = order[active]
+            order[active] = i
+            continue
+        at += 1
+        projected = min(gradient, 0.0) if now <= 0.0 else max(gradient, 0.0) if now >= upper else gradient
+        bounds[2] = max(bounds[2], projected)
+        bounds[3] = min(bounds[3], projected)
+        if projected == 0.0:
+            continue
+        wanted = now - gradient / norm2 if norm2 > 0.0 else -gradient * upper
+        new = min(max(wanted, 0.0), upper)
+        if new != now:
+            variables[i, 0] = new
+            _add(indices, data, k0, k1, (new - now) * sign, w)
+            place[2] += 1
+    place[0], place[1] = at, active
+    return used

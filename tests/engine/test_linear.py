@@ -1,0 +1,119 @@
+"""The loops of the linear kernel against dense products; coordinate descent against its definition step by step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from oracle import dense_kernel
+from zoo import points
+
+from svmkit import parallel
+from svmkit.data import Floats, Rows
+from svmkit.engine import kernels, linear, rng
+from svmkit.problem import LINEAR, Kernel
+
+
+def test_folding_and_products() -> None:
+    """Rows of 0 to 40 nonzeros, so that sums end at every remainder."""
+    X = np.tril(points(41, 40, seed=1)[0], k=-1)[:, ::-1].copy()
+    rows, v = Rows.from_dense(X), np.linspace(-1, 1, 41)
+    w = linear.fold(rows, v, 50)
+    np.testing.assert_allclose(w[1:41], v @ X, rtol=1e-13, atol=1e-14)
+    assert not w[0]
+    assert not w[41:].any()
+    np.testing.assert_allclose(linear.dots(rows, w), X @ (v @ X), rtol=1e-12, atol=1e-13)
+
+
+def test_threads_do_not_change_products(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    monkeypatch.setattr(linear, "PIECE_ROWS", 7)
+    rows = Rows.from_dense(points(100, 9, seed=2)[0])
+    w = np.linspace(0, 1, 10)
+    found = []
+    for count in (1, 2, 3):
+        parallel.use_threads(count)
+        found.append(linear.dots(rows, w))
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+def test_a_product_with_the_linear_kernel_forms_no_kernel_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of fewer and of more features than the basis, several weightings, and hashed features."""
+    A, B = Rows.from_dense(points(30, 5, seed=3)[0]), Rows.from_dense(points(20, 8, seed=4)[0])
+    weights = np.random.default_rng(5).normal(size=(20, 3))
+    expected = dense_kernel(A, B, Kernel(LINEAR)) @ weights
+    monkeypatch.setattr(kernels, "_accumulate", None)
+    np.testing.assert_allclose(kernels.cross_apply(A, B, Kernel(LINEAR), weights), expected, rtol=1e-12, atol=1e-13)
+    other = dense_kernel(B, A, Kernel(LINEAR)) @ np.ones((30, 1))
+    np.testing.assert_allclose(kernels.cross_apply(B, A, Kernel(LINEAR), np.ones((30, 1))), other, rtol=1e-12, atol=1e-13)
+    places = np.array([0, 3, 70, 5000, 10**6, 10**7, 10**9, 2**31 - 2, 2**31 - 1], dtype=np.int32)
+    hashed = B._replace(indices=places[B.indices], n_features=2**31 - 1)
+    found = kernels.cross_apply(hashed, hashed, Kernel(LINEAR), weights)
+    np.testing.assert_allclose(found, dense_kernel(B, B, Kernel(LINEAR)) @ weights, rtol=1e-12, atol=1e-13)
+
+
+class Plain:
+    """The same descent written plainly over dense rows."""
+
+    def __init__(self, X: Floats, y: Floats, upper: Floats) -> None:
+        self.X, self.y, self.upper = X, y, upper
+        self.alpha, self.w = np.zeros(len(y)), np.zeros(X.shape[1])
+
+    def sweep(self, active: list[int], above: float, below: float) -> tuple[list[int], list[int], float, float]:
+        """Active ones and those set aside after a sweep over ``active``, and the extremes of the projected gradient."""
+        todo, aside, most, least = list(active), [], -math.inf, math.inf
+        at = 0
+        while at < len(todo):
+            i = todo[at]
+            gradient = self.y[i] * (self.w @ self.X[i]) - 1
+            low, high = self.alpha[i] == 0, self.alpha[i] == self.upper[i]
+            if (low and gradient > above) or (high and gradient < below):
+                aside.append(i)
+                last = todo.pop()
+                if at < len(todo):
+                    todo[at] = last
+                continue
+            at += 1
+            projected = min(gradient, 0.0) if low else max(gradient, 0.0) if high else gradient
+            most, least = max(most, projected), min(least, projected)
+            norm2 = self.X[i] @ self.X[i]
+            new = min(max(self.alpha[i] - gradient / norm2, 0.0), self.upper[i]) if norm2 else self.upper[i]
+            if projected:
+                self.w += (new - self.alpha[i]) * self.y[i] * self.X[i]
+                self.alpha[i] = new
+        return todo, aside, most, least
+
+
+@pytest.mark.parametrize("budget", [10**9, 5])
+@pytest.mark.parametrize(("above", "below"), [(math.inf, -math.inf), (0.3, -0.3)])
+def test_descent_is_the_plain_one(above: float, below: float, budget: int) -> None:
+    X, y = points(60, 7, seed=6)
+    X[::9] = 0.0
+    rows, n = Rows.from_dense(X), len(y)
+    upper = np.random.default_rng(7).uniform(0.1, 2.0, n)
+    plain = Plain(X, y, upper)
+    variables = np.stack([np.zeros(n), upper, rows.sqnorms(), y], axis=1)
+    order, w = np.arange(n), np.zeros(rows.n_features + 1)
+    place, visits = np.array([0, n, 0]), 0
+    for sweep in range(6):
+        rng.shuffle(1, sweep, order[: place[1]])
+        before = len(order[: place[1]])
+        expected = plain.sweep(order[: place[1]].tolist(), above, below)
+        bounds = np.array([above, below, -math.inf, math.inf])
+        place[0] = 0
+        while place[0] < place[1]:
+            used = linear.descend(rows.indptr, rows.indices, rows.data, variables, order, place, bounds, budget, w)
+            assert 0 < used <= budget
+            visits += used
+        active, aside, most, least = expected
+        assert order[: place[1]].tolist() == active
+        assert order[place[1] : before].tolist() == aside[::-1]
+        np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(w[1:], plain.w, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(bounds[2:], [most, least], rtol=1e-10, atol=1e-12)
+    if above < math.inf:
+        assert place[1] < n
+    else:
+        assert visits == 6 * n
+    assert (variables[::9, 0] == upper[::9]).all()
