@@ -1,7 +1,8 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
 A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, exactly,
-and C and the class weights come from the config.
+and C and the class weights come from the config. A linear machine may be w alone: its α is lost, and the certificate's own
+guess takes its place.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from svmkit.data import Dataset, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.fit import group_classes, label_factors, pair_problem, usable_examples
 from svmkit.model import Model
-from svmkit.problem import Solution
+from svmkit.problem import LINEAR, Solution
 
 
 def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Certificate]:
@@ -35,10 +36,10 @@ def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Ce
     found = []
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
         _, _, examples, problem = pair_problem(dataset, config, model.kernel, members, factors, i, j)
-        position = np.full(dataset.n, -1, dtype=np.int64)
+        position = np.full(dataset.n + 1, -1, dtype=np.int64)
         position[examples] = np.arange(problem.n)
-        origin = position[place[machine.index]]
-        found.append(certify(problem, Solution(problem.rows.take(origin), origin, machine.coef, machine.rho)))
+        basis, origin = model.rows.take(machine.index), position[place[machine.index]]
+        found.append(certify(problem, Solution(basis, origin, machine.coef, machine.rho)))
     return found
 
 
@@ -60,8 +61,11 @@ def _listed(labels: list[int]) -> str:
 
 
 def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
-    """The training row that each row of the model is: one of its class with the same content, each taken once."""
-    starts = model.class_starts
+    """The training row that each row of the model is: one of its class with the same content, each taken once.
+
+    A row that is w of a linear machine is none, −1.
+    """
+    starts, alone = model.class_starts, _weight_rows(model)
     keys = _keys(model.rows)
     where = np.empty(model.rows.n, dtype=np.int64)
     for c, examples in enumerate(members):
@@ -70,6 +74,9 @@ def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
             unused.setdefault(key, []).append(example)
         for r in range(starts[c], starts[c + 1]):
             candidates = unused.get(keys[r])
+            if not candidates and r in alone:
+                where[r] = -1
+                continue
             if not candidates:
                 raise DataError(
                     f"--certificate: support vector {r + 1} of the model is no example of the data",
@@ -77,6 +84,13 @@ def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
                 )
             where[r] = candidates.pop()
     return where
+
+
+def _weight_rows(model: Model) -> set[int]:
+    """Rows that may be the w of a linear machine: its only one, with coefficient 1."""
+    if model.kernel.kind != LINEAR:
+        return set()
+    return {int(machine.index[0]) for machine in model.machines if len(machine.index) == 1 and machine.coef[0] == 1}
 
 
 def _keys(rows: Rows) -> list[bytes]:

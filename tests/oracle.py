@@ -33,7 +33,9 @@ def kernel_matrix(problem: Problem) -> Floats:
 
 
 def beta_of(problem: Problem, solution: Solution) -> Floats:
-    """β_i = y_i α_i of every training row."""
+    """β_i = y_i α_i of every training row: the solution's own α where it has one."""
+    if solution.alpha is not None:
+        return problem.y * solution.alpha
     assert (solution.origin >= 0).all()
     beta = np.zeros(problem.n)
     np.add.at(beta, solution.origin, solution.coef)

@@ -1,0 +1,399 @@
+"""Stochastic dual coordinate ascent without a bias: sweeps over the examples in random order; kernel and linear form.
+
+Solves    min ½ αᵀQα − Σα   s.t.  0 ≤ α ≤ upper,   Q_ij = y_i y_j K_ij
+Step      α_i ← clip(α_i − G_i / K_ii, 0, upper_i),   G = Qα − 1, for each i of a random permutation, drawn anew each sweep
+Stops     when the largest projected gradient is at most eps by responses freshly computed in float64; or after n·epochs visits
+Memory    kernel form: packed rows, a block of at most 2048 × 2048, vectors of length n; linear form: w and vectors of length n
+Papers    Shalev-Shwartz & Zhang, JMLR 14 (2013); Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 2008, algorithm 3, for the
+          linear form and the rule by which variables are set aside
+
+The kernel form works on β = y∘α in its box and F = y − Kβ = −y∘G of the active variables. The order of a sweep is known ahead:
+so the next 256 variables are taken together, their kernel block is evaluated, the steps inside it are those of the plain
+algorithm, and one fused product with all that changed brings F up to date. At the end of a sweep variables at a bound whose F
+lies further beyond it than any violation are set aside; once the active ones meet the tolerance all come back, F of each set
+brought up to date from what has changed since it went. Kernel values are float32 where the data allow it, as in smo.
+
+The linear form keeps w = Σ y_i α_i x_i, and a step costs the nonzeros of one row. Its solution is w itself, one basis row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.certificate import kkt_violation
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import linear, qp, rng
+from svmkit.engine.kernels import Engine, cross_apply, renumbered
+from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "stochastic dual coordinate ascent: sweeps in random order, without a bias"
+PAPER = "Shalev-Shwartz & Zhang, JMLR 14 (2013); Hsieh et al., ICML 2008"
+EXACT = True
+BIASES: tuple[Bias, ...] = ("none",)
+
+#: Variables whose kernel block is taken together.
+_BLOCK = 256
+#: So many active variables or fewer: their kernel block is evaluated once and kept.
+_HELD = 2048
+#: The active set is packed anew when at least this share of it can be set aside.
+_SHRINK_SHARE = 0.1
+#: Float64 checks that may fail to halve the violation before kernels turn to float64, and after that before it is a stall.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """``epochs``: it ends with the sweep in which there have been so many visits an example; ``shrinking`` sets aside."""
+
+    epochs: int = field(default=100_000, metadata={"help": "visits an example, on average, at most"})
+    shrinking: bool = field(default=True, metadata={"help": "set examples at their bounds aside (-h)"})
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem without a bias."""
+    if problem.bias == "free":
+        return "solver sdca changes one multiplier at a time and cannot keep yᵀα = 0, so it has no free bias; use --bias none"
+    return None
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _Sweeps:
+    """A fresh state at α = 0; O(nonzeros)."""
+    form = _Linear if problem.kernel.kind == LINEAR else _Kernel
+    return form(problem, options, eps, seed)
+
+
+def advance(state: _Sweeps, budget: int) -> Progress:
+    """At most ``budget`` more visits of an example."""
+    left = budget
+    while left > 0 and not (state.done or state.completed or state.stalled):
+        left -= state.visit(left)
+    return Progress(
+        steps=state.steps,
+        kernel_evaluations=state.kernel_evaluations(),
+        violation=state.violation,
+        done=state.done,
+        completed=state.completed,
+        stalled=state.stalled,
+        n_support=state.n_support(),
+    )
+
+
+def solution(state: _Sweeps) -> Solution:
+    """The solution so far: support vectors; or w as one row, with its α."""
+    return state.solution()
+
+
+class _Sweeps:
+    """What both forms have in common; all counts since the start."""
+
+    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
+        self.problem, self.options, self.eps, self.seed = problem, options, eps, seed
+        self.steps = self.sweeps = self.evaluations = 0
+        self.violation = nan
+        self.done = self.completed = self.stalled = False
+
+    def visit(self, budget: int) -> int:
+        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end."""
+        raise NotImplementedError
+
+    def _note_the_end(self) -> None:
+        """At the end of a sweep: whether the epochs are used up."""
+        out_of_epochs = self.steps >= self.options.epochs * self.problem.n
+        self.completed = out_of_epochs and not (self.done or self.stalled)
+
+    def kernel_evaluations(self) -> int:
+        """Kernel values used so far."""
+        return self.evaluations
+
+    def n_support(self) -> int:
+        """Basis rows of the solution so far."""
+        raise NotImplementedError
+
+    def solution(self) -> Solution:
+        """The solution so far."""
+        raise NotImplementedError
+
+
+# --- kernel form ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """Variables taken together: their places among the active ones, and in which order they are visited."""
+
+    place: Ints
+    order: Ints
+    K: NDArray[Any]
+    diagonal: Floats
+    F: Floats
+    beta: Floats
+    lower: Floats
+    upper: Floats
+    at: int = 0
+    moved: int = 0
+
+
+class _Kernel(_Sweeps):
+    """β and its box are those of all variables, ``F`` and ``packed`` those of the ``active`` ones.
+
+    ``aside`` has (numbers, F, β of all) for each set of variables set aside, as they were then. ``held`` is the kernel block of
+    all active ones, where they are few; ``used`` says which of its rows have been.
+    """
+
+    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
+        super().__init__(problem, options, eps, seed)
+        bounds = problem.y * problem.upper
+        self.lower, self.upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
+        self.beta = np.zeros(problem.n)
+        self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
+        self.engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
+        self.diagonal = self.engine.diagonal()
+        self.room = np.empty((_BLOCK, _BLOCK), self.engine.packed.real)
+        self.active, self.packed, self.F = np.arange(problem.n), self.engine.packed, problem.y.copy()
+        self.aside: list[tuple[Ints, Floats, Floats]] = []
+        self.held: NDArray[Any] | None = None
+        self.used = np.empty(0, dtype=bool)
+        self.block: _Block | None = None
+        self.moved = 0
+        self.failed_checks, self.best_check = 0, inf
+        self.responses: Floats | None = None
+        self._begin_sweep()
+
+    def visit(self, budget: int) -> int:
+        if self.block is None:
+            if self.at == len(self.order):
+                self._end_sweep()
+                return 0
+            self.block = self._open_block()
+        block = self.block
+        used = min(budget, len(block.order) - block.at)
+        block.moved += qp.ordered_steps[self.engine.packed.real](
+            *(block.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.order, block.at, used)
+        )
+        block.at += used
+        self.steps += used
+        if block.at == len(block.order):
+            self._close_block(block)
+        return used
+
+    def kernel_evaluations(self) -> int:
+        return self.evaluations + (0 if self.block is None else self._used(self.block))
+
+    def n_support(self) -> int:
+        return int(np.count_nonzero(self.beta))
+
+    def solution(self) -> Solution:
+        beta = self.beta.copy()
+        if self.block is not None:
+            beta[self.active[self.block.place]] = self.block.beta
+        origin = np.flatnonzero(beta)
+        return Solution(self.problem.rows.take(origin), origin, beta[origin], 0.0, responses=self.responses)
+
+    def _open_block(self) -> _Block:
+        """The next variables of the sweep; all at once where their kernel block is held."""
+        if len(self.active) <= _HELD:
+            if self.held is None:
+                self.held = self.engine.block(self.active, self.active)
+                self.used = np.zeros(len(self.active), dtype=bool)
+            K, place, order = self.held, np.arange(len(self.active)), self.order
+            number, F = self.active, self.F
+        else:
+            place = self.order[self.at : self.at + _BLOCK]
+            number, F = self.active[place], self.F[place]
+            K, order = self.engine.block(number, number, self.room), np.arange(len(place))
+        self.at += len(order)
+        box = self.beta[number], self.lower[number], self.upper[number]
+        return _Block(place, order, K, self.diagonal[number], F, *box)
+
+    def _used(self, block: _Block) -> int:
+        """Kernel values that the block has used so far: a row for each move, of a held block only for a variable's first."""
+        if self.held is None:
+            return block.moved * len(self.active)
+        first = (block.beta != self.beta[self.active]) & ~self.used
+        return int(np.count_nonzero(first)) * len(self.active)
+
+    def _close_block(self, block: _Block) -> None:
+        """Puts the block's β back and brings F of the active variables up to date; of a held block it is already."""
+        self.evaluations += self._used(block)
+        number = self.active[block.place]
+        change = block.beta - self.beta[number]
+        self.beta[number] = block.beta
+        if self.held is None:
+            changed = np.flatnonzero(change)
+            self.engine.apply(self.packed, number[changed], -change[changed], self.F)
+        else:
+            self.used |= change != 0
+        self.moved += block.moved
+        self.block = None
+
+    def _begin_sweep(self) -> None:
+        self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(self.active)), 0, 0
+
+    def _end_sweep(self) -> None:
+        """Looks whether the tolerance is met, sets variables aside or brings them back, and begins the next sweep."""
+        self.sweeps += 1
+        self._measure()
+        if self.violation <= self.eps and self.aside:
+            self._bring_back()
+        if self.violation <= self.eps:
+            self._check()
+        elif self.moved == 0:
+            self._refresh()
+            self._use_float64()
+        elif self.options.shrinking and not self.small:
+            self._set_aside()
+        self._note_the_end()
+        self._begin_sweep()
+
+    def _measure(self) -> None:
+        """The violation among the active variables."""
+        out = np.empty(2)
+        qp.extremes(self.F, self.beta[self.active], self.lower[self.active], self.upper[self.active], out)
+        self.violation = max(0.0, float(out[0]), -float(out[1]))
+
+    def _activate_all(self, F: Floats) -> None:
+        self.F = F
+        if self.aside:
+            self.active, self.packed = np.arange(self.problem.n), self.engine.packed
+            self.aside, self.held = [], None
+
+    def _set_aside(self) -> None:
+        """Sets those at a bound aside whose F lies beyond it by more than the violation, if they are enough to be worth it."""
+        beta, lower, upper = self.beta[self.active], self.lower[self.active], self.upper[self.active]
+        beyond = np.abs(self.F) > self.violation
+        clear = beyond & (((beta <= lower) & (self.F < 0)) | ((beta >= upper) & (self.F > 0)))
+        if np.count_nonzero(clear) <= _SHRINK_SHARE * len(clear):
+            return
+        kept = np.flatnonzero(~clear)
+        self.aside.append((self.active[clear], self.F[clear], self.beta.copy()))
+        self.active, self.F, self.packed = self.active[kept], self.F[kept], self.packed.take(kept)
+        if self.held is not None:
+            self.held, self.used = np.ascontiguousarray(self.held[np.ix_(kept, kept)]), self.used[kept]
+
+    def _bring_back(self) -> None:
+        """Makes all variables active, F of those set aside brought up to date from what has changed since."""
+        F = np.empty(self.problem.n)
+        F[self.active] = self.F
+        for number, F_then, beta_then in self.aside:
+            change = self.beta - beta_then
+            changed = np.flatnonzero(change)
+            self.engine.apply(self.engine.packed.take(number), changed, -change[changed], F_then)
+            self.evaluations += len(number) * len(changed)
+            F[number] = F_then
+        self._activate_all(F)
+        self._measure()
+        if self.violation > self.eps:
+            self._set_aside()
+
+    def _check(self) -> None:
+        """Done if float64 responses confirm the violation; they replace the responses in any case."""
+        responses = self._refresh()
+        if self.violation <= self.eps:
+            self.done, self.responses = True, responses
+            return
+        if self.violation > 0.5 * self.best_check:
+            self.failed_checks += 1
+        self.best_check = min(self.best_check, self.violation)
+        if self.failed_checks >= _PATIENCE:
+            self._use_float64()
+
+    def _refresh(self) -> Floats:
+        """Makes all variables active with F, and the violation, from float64 kernel values; returns Kβ."""
+        problem, support = self.problem, np.flatnonzero(self.beta)
+        basis, weights = problem.rows.take(support), self.beta[support][:, None]
+        responses: Floats = cross_apply(problem.rows, basis, problem.kernel, weights)[:, 0]
+        self.evaluations += problem.n * len(support)
+        self._activate_all(problem.y - responses)
+        self.violation = kkt_violation(self.F, self.beta, problem.y, problem.upper, "none")
+        return responses
+
+    def _use_float64(self) -> None:
+        """Turns to float64 kernels, all being active; where they are in use already, nothing is left to try: stalled."""
+        if self.engine.packed.real == "f8":
+            self.stalled = True
+            return
+        self.engine = Engine(self.problem.rows, self.problem.kernel, "f8")
+        self.packed, self.held = self.engine.packed, None
+        self.room = np.empty(self.room.shape, "f8")
+        self.failed_checks, self.best_check = 0, inf
+
+
+# --- linear form ----------------------------------------------------------------------------------------------------------
+
+
+class _Linear(_Sweeps):
+    """``order`` holds all examples, the active ones first; the rest is as in ``linear.descend``."""
+
+    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
+        super().__init__(problem, options, eps, seed)
+        (self.rows,) = renumbered(problem.rows)
+        self.variables = np.stack([np.zeros(problem.n), problem.upper, self.rows.sqnorms(), problem.y], axis=1)
+        self.alpha = self.variables[:, 0]
+        self.w = np.zeros(self.rows.n_features + 1)
+        self.order = np.arange(problem.n)
+        self.place = np.array([0, problem.n, 0])
+        self.bounds = np.empty(4)
+        self._begin_sweep(inf, -inf)
+
+    def visit(self, budget: int) -> int:
+        if self.place[0] == self.place[1]:
+            self._end_sweep()
+            return 0
+        rows = self.rows
+        used: int = linear.descend(
+            *(rows.indptr, rows.indices, rows.data),
+            *(self.variables, self.order, self.place, self.bounds, budget, self.w),
+        )
+        self.steps += used
+        self.evaluations += used
+        return used
+
+    def n_support(self) -> int:
+        return int(self.w.any())
+
+    def solution(self) -> Solution:
+        filled = np.flatnonzero(self.w)
+        rows = self.problem.rows
+        indices = filled if rows.n_features == self.rows.n_features else np.unique(rows.indices)[filled - 1]
+        basis = Rows(self.w[filled], indices.astype(np.int32), np.array([0, len(filled)]), rows.n_features)
+        one = np.arange(self.n_support())
+        return Solution(basis.take(one), one - 1, np.ones(len(one)), 0.0, alpha=self.alpha.copy())
+
+    def _begin_sweep(self, above: float, below: float) -> None:
+        """Those at 0 with a gradient above ``above``, or at their upper end with one below ``below``, will be set aside."""
+        self.place[0], self.place[2] = 0, 0
+        self.bounds[:] = above, below, -inf, inf
+        rng.shuffle(self.seed, self.sweeps, self.order[: self.place[1]])
+
+    def _end_sweep(self) -> None:
+        """Looks whether the tolerance is met, brings variables back, and begins the next sweep."""
+        self.sweeps += 1
+        most, least = float(self.bounds[2]), float(self.bounds[3])
+        self.violation = max(0.0, most, -least)
+        met, whole = self.violation <= self.eps, self.place[1] == self.problem.n
+        if met and whole:
+            self._check()
+        elif self.place[2] == 0 and whole:
+            self.stalled = True  # nothing moves, and yet some would have to
+        self._note_the_end()
+        if met or self.place[2] == 0 or not self.options.shrinking:
+            self.place[1] = self.problem.n
+            self._begin_sweep(inf, -inf)
+        else:
+            self._begin_sweep(most if most > 0.0 else inf, least if least < 0.0 else -inf)
+
+    def _check(self) -> None:
+        """Computes w anew from α, and the violation from it; done if that is small enough."""
+        problem = self.problem
+        beta = problem.y * self.alpha
+        self.w = linear.fold(self.rows, beta, len(self.w))
+        F = problem.y - linear.dots(self.rows, self.w)
+        self.evaluations += problem.n
+        self.violation = kkt_violation(F, beta, problem.y, problem.upper, "none")
+        self.done = self.violation <= self.eps

@@ -1,0 +1,317 @@
+"""Dual coordinate ascent: step by step against a plain one with the same draws, its counts, its ends, and w as a model."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+from golden_data import GOLDEN, TOOLS, needs_tools, numbers, read_rows
+
+from svmkit.certificate import certify
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.engine import kernels, rng
+from svmkit.errors import DataError
+from svmkit.fit import fit
+from svmkit.io.model_libsvm import model_text, parse_model
+from svmkit.model import decision_values, predict
+from svmkit.problem import LINEAR, RBF, Kernel, Problem
+from svmkit.recertify import certificates
+from svmkit.solvers import sdca
+from svmkit.solvers.base import run
+from svmkit.trace import Progress, Status
+
+EVERY = 10**9
+
+
+def large(n: int = 300, C: float = 4.0, kernel: Kernel = Kernel(RBF, 0.25)) -> Problem:
+    X, y = zoo.points(n, 6, seed=21)
+    upper = np.random.default_rng(22).uniform(0.5, 1.5, n) * C
+    return replace(zoo.problem(X, y, kernel, upper), bias="none")
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 16 variables, and none that hold more than 24 at once."""
+    monkeypatch.setattr(sdca, "_BLOCK", 16)
+    monkeypatch.setattr(sdca, "_HELD", 24)
+
+
+@dataclass
+class Plain:
+    """Single steps on a dense K; every response is computed when it is needed."""
+
+    problem: Problem
+    seed: int
+    shrinking: bool
+    beta: Floats = field(init=False)
+    visits: int = 0
+    values: int = 0
+    sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.beta = np.zeros(self.problem.n)
+        self.K = oracle.kernel_matrix(self.problem)
+        self.active: Ints = np.arange(self.problem.n)
+        self.rows_used: set[int] = set()
+
+    def sweep(self, number: int) -> None:
+        y, bound = self.problem.y, self.problem.y * self.problem.upper
+        lower, upper = np.minimum(0, bound), np.maximum(0, bound)
+        if len(self.active) > sdca._HELD:
+            self.rows_used = set()
+        for i in self.active[rng.permutation(self.seed, number, len(self.active))].tolist():
+            F = y[i] - self.K[i] @ self.beta
+            new = min(max(self.beta[i] + F / self.K[i, i], lower[i]), upper[i])
+            self.visits += 1
+            if new != self.beta[i] and i not in self.rows_used:
+                self.values += len(self.active)
+                if len(self.active) <= sdca._HELD:
+                    self.rows_used.add(i)
+            self.beta[i] = new
+        self.sizes.append(len(self.active))
+        if self.shrinking:
+            F = (y - self.K @ self.beta)[self.active]
+            beta, low, high = self.beta[self.active], lower[self.active], upper[self.active]
+            violation = max(F[beta < high].max(initial=0.0), -F[beta > low].min(initial=0.0))
+            stuck = np.where(beta == low, -F, np.where(beta == high, F, 0.0))
+            keep = stuck <= violation
+            if np.count_nonzero(~keep) > sdca._SHRINK_SHARE * len(keep):
+                self.active = self.active[keep]
+
+
+def beta_of(state: sdca._Sweeps) -> Floats:
+    return oracle.beta_of(state.problem, sdca.solution(state))
+
+
+@pytest.mark.parametrize(("held", "seed"), [(24, 0), (24, 3), (200, 0)])
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_the_steps_are_the_plain_ones(
+    monkeypatch: pytest.MonkeyPatch, blocks: None, shrinking: bool, held: int, seed: int
+) -> None:
+    """The same α and count of kernel values at the ends of ten sweeps, while variables go aside; the last are held, or not."""
+    monkeypatch.setattr(sdca, "_HELD", held)
+    problem = large()
+    state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-9, seed)
+    plain = Plain(problem, seed, shrinking)
+    for sweep in range(10):
+        plain.sweep(sweep)
+        progress = sdca.advance(state, plain.visits - state.steps)
+        np.testing.assert_allclose(beta_of(state), plain.beta, atol=1e-4)  # float32 kernel values
+        assert progress.steps == plain.visits
+        assert progress.kernel_evaluations == plain.values
+    assert (plain.sizes[-1] < 0.6 * problem.n) == shrinking
+
+
+@pytest.mark.parametrize("held", [24, 1000])
+def test_the_steps_are_the_plain_ones_in_float64(monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    """Down to rounding, in blocks and with the kernel matrix held; cut at any visit."""
+    monkeypatch.setattr(sdca, "_HELD", held)
+    monkeypatch.setattr(sdca, "_BLOCK", 16)
+    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f8")
+    problem = large(90)
+    state, plain = sdca.start(problem, sdca.Options(shrinking=False), 1e-9, 5), Plain(problem, 5, False)
+    for sweep in range(5):
+        for cut in (1, 40, 49):
+            progress = sdca.advance(state, cut)
+            assert progress.steps == 90 * sweep + {1: 1, 40: 41, 49: 90}[cut]
+        plain.sweep(sweep)
+        np.testing.assert_allclose(beta_of(state), plain.beta, rtol=1e-9, atol=1e-11)
+        assert progress.kernel_evaluations == plain.values
+
+
+@pytest.mark.parametrize("C", [0.5, 100.0])
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_many_blocks_reach_the_optimum(blocks: None, C: float, shrinking: bool) -> None:
+    problem = large(150, C=C)
+    state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-4, 0)
+    progress = sdca.advance(state, EVERY)
+    assert progress.done
+    K = oracle.kernel_matrix(problem)
+    best = oracle.optimum(problem, K)
+    assert oracle.dual_objective(K, problem.y, beta_of(state)) >= best * (1 - 1e-6)
+    assert oracle.violation(K, problem, beta_of(state)) <= 1e-4 + 1e-10
+    found = sdca.solution(state)
+    assert found.responses is not None
+    np.testing.assert_allclose(found.responses, K @ beta_of(state), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.25), Kernel(LINEAR)], ids=lambda kernel: kernel.name)
+def test_thirty_sweeps_come_within_a_ten_thousandth(kernel: Kernel) -> None:
+    problem = large(150, C=1.0, kernel=kernel)
+    state = sdca.start(problem, sdca.Options(epochs=30), 1e-12, 0)
+    progress = sdca.advance(state, EVERY)
+    assert progress.completed
+    assert 30 * problem.n <= progress.steps < 31 * problem.n
+    K = oracle.kernel_matrix(problem)
+    best = oracle.optimum(problem, K)
+    assert oracle.dual_objective(K, problem.y, beta_of(state)) >= best * (1 - 1e-4)
+
+
+def test_used_up_epochs_are_completed_and_no_more_is_done() -> None:
+    result = run(sdca, large(), sdca.Options(epochs=2), eps=1e-9)
+    assert result.status is Status.COMPLETED
+    assert result.steps == 600
+    state = sdca.start(large(), sdca.Options(epochs=2), 1e-9, 0)
+    assert sdca.advance(state, EVERY) == sdca.advance(state, EVERY)
+
+
+def test_with_the_tolerance_met_as_the_epochs_end_it_is_converged() -> None:
+    problem = large(C=1e-3)  # every multiplier goes to its bound in the first sweep
+    assert run(sdca, problem, sdca.Options(epochs=1), eps=1e-3).status is Status.CONVERGED
+
+
+def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pytest.MonkeyPatch, blocks: None) -> None:
+    """gamma‖x‖² = 1e5 leaves float32 kernels two digits; the answer is right all the same."""
+    X, y = zoo.points(200, 4, seed=13)
+    problem = replace(zoo.problem(X + 300.0, y, Kernel(RBF, 0.5), 10.0), bias="none")
+    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
+    state = sdca.start(problem, sdca.Options(), 1e-5, 0)
+    progress = sdca.advance(state, EVERY)
+    assert progress.done
+    assert state.engine.packed.real == "f8"
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, beta_of(state)) <= 1e-5 + 1e-7
+
+
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(1, 1.0, 0.0, 3)], ids=lambda kernel: kernel.name)
+def test_kernel_values_that_overflow_are_a_stall_not_a_loop(kernel: Kernel) -> None:
+    X, y = zoo.points(30, 3, seed=14)
+    problem = replace(zoo.problem(X * 1e160, y, kernel), bias="none")
+    with np.errstate(all="ignore"):
+        state = sdca.start(problem, sdca.Options(), 1e-3, 0)
+        progress = sdca.advance(state, 100_000)
+    assert progress.stalled
+    assert np.isfinite(sdca.solution(state).coef).all()
+
+
+def test_it_says_why_it_takes_no_free_bias() -> None:
+    reason = sdca.supports(replace(large(30), bias="free"))
+    assert reason is not None
+    assert "--bias none" in reason
+
+
+# --- the linear form ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_w_is_that_of_its_alpha(shrinking: bool) -> None:
+    problem = large(kernel=Kernel(LINEAR))
+    state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-6, 0)
+    progress = Progress(0, 0)
+    while not progress.ended:
+        progress = sdca.advance(state, 1000)
+        found = sdca.solution(state)
+        assert found.alpha is not None
+        assert (found.origin.tolist(), found.coef.tolist()) == ([-1], [1.0])
+        assert (found.alpha >= 0).all()
+        assert (found.alpha <= problem.upper).all()
+        w = (problem.y * found.alpha) @ problem.rows.to_dense()
+        np.testing.assert_allclose(found.basis.to_dense()[0], w, rtol=1e-9, atol=1e-12)
+    assert progress.done
+    certificate = certify(problem, found)
+    assert 0 <= certificate.gap <= 1e-4 * certificate.primal
+    assert certificate.violation <= 1e-6
+
+
+def test_setting_aside_saves_visits_and_changes_nothing_else() -> None:
+    problem = large(kernel=Kernel(LINEAR), C=1.0)
+    visits, duals = [], []
+    for shrinking in (False, True):
+        result = run(sdca, problem, sdca.Options(shrinking=shrinking), eps=1e-6)
+        visits.append(result.steps)
+        duals.append(result.certificate.dual)
+    assert visits[1] < visits[0] / 2
+    assert duals[0] == pytest.approx(duals[1], rel=1e-9)
+
+
+def test_hashed_features_come_back_under_their_own_numbers() -> None:
+    problem = large(60, kernel=Kernel(LINEAR))
+    places = np.array([0, 5, 900, 10**6, 10**8, 2**31 - 2, 2**31 - 1], dtype=np.int32)
+    hashed = replace(problem, rows=problem.rows._replace(indices=places[problem.rows.indices], n_features=2**31 - 1))
+    one, other = (run(sdca, case, sdca.Options(), eps=1e-4).solution.basis for case in (problem, hashed))
+    assert np.array_equal(places[one.indices], other.indices)
+    assert np.array_equal(one.data, other.data)
+    assert other.n_features == 2**31 - 1
+
+
+def test_no_weights_at_all_are_no_support_vectors() -> None:
+    problem = replace(zoo.named("all rows empty"), bias="none")
+    result = run(sdca, problem, sdca.Options(), eps=1e-3)
+    assert result.status is Status.CONVERGED
+    assert result.solution.n_support == 0
+    assert result.certificate.dual == result.certificate.primal == problem.n
+
+
+# --- through fit and the model file ---------------------------------------------------------------------------------------
+
+
+def data(name: str) -> Dataset:
+    y, rows = read_rows(GOLDEN / name)
+    return Dataset(rows, y)
+
+
+def config(kernel: str, **more: object) -> TrainConfig:
+    return TrainConfig(kernel=kernel, gamma=0.25, solver="sdca", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf", "sigmoid"])
+def test_several_classes_and_weights_as_the_exact_solver_does(kernel: str) -> None:
+    weighted = config(kernel, eps=1e-7, class_weight=((7, 2.0), (4, 0.5)))
+    dataset = data("three")
+    dataset = replace(dataset, weight=np.random.default_rng(1).uniform(0.5, 2.0, dataset.n))
+    ours = fit(dataset, weighted)
+    theirs = fit(dataset, replace(weighted, solver="smo", bias="none"))
+    assert ours.status is Status.CONVERGED
+    if kernel != "sigmoid":  # of which there may be several local optima
+        test = data("three.t").rows
+        decisions = [decision_values(found.model, test) for found in (ours, theirs)]
+        np.testing.assert_allclose(decisions[0], decisions[1], atol=1e-4)
+        assert ours.dual == pytest.approx(theirs.dual, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_a_model_of_w_has_one_row_a_machine(name: str) -> None:
+    dataset, linear = data(name), config("linear")
+    result = fit(dataset, linear)
+    model = result.model
+    k = model.n_class
+    assert model.n_support == len(model.machines) == k * (k - 1) // 2
+    assert model.class_counts is not None
+    assert model.class_counts.tolist() == list(range(k - 1, -1, -1))
+    assert (result.sv_index == -1).all()
+    text = model_text(model)
+    again = parse_model(text, "m")
+    assert model_text(again) == text
+    test = data(f"{name}.t").rows
+    assert np.array_equal(decision_values(again, test), decision_values(model, test))
+    for certificate, machine in zip(certificates(again, dataset, replace(linear, bias="none")), result.machines, strict=True):
+        assert certificate.primal == pytest.approx(machine.certificate.primal, rel=1e-12)
+        assert certificate.dual <= machine.certificate.primal
+
+
+@needs_tools
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_genuine_svm_predict_says_the_same(name: str, kernel: str, tmp_path: Path) -> None:
+    model = fit(data(name), config(kernel)).model
+    (tmp_path / "m").write_bytes(model_text(model))
+    argv = [TOOLS / "svm-predict", "-q", GOLDEN / f"{name}.t", tmp_path / "m", tmp_path / "o"]
+    subprocess.run(argv, check=True, capture_output=True)
+    ours = predict(model, decision_values(model, data(f"{name}.t").rows))
+    assert np.array_equal(numbers(tmp_path / "o")[:, 0], ours)
+
+
+def test_other_rows_than_the_training_rows_are_still_refused_a_certificate() -> None:
+    dataset = data("two")
+    plain = fit(dataset, config("linear", bias="none")).model
+    exact = fit(dataset, replace(config("linear", bias="none"), solver="smo")).model
+    moved = replace(dataset, rows=Rows.from_dense(dataset.rows.to_dense()[:, 1:] * 1.5))
+    assert certificates(plain, moved, config("linear", bias="none"))[0].gap > 0
+    with pytest.raises(DataError, match="is no example of the data"):
+        certificates(exact, moved, config("linear", bias="none"))
