@@ -5,10 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import float64
 from numpy.typing import NDArray
 
-from svmkit.data import Ints
+from svmkit import parallel
+from svmkit._jit import ORDERED, compiled
+from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
+
+#: Members whose sums a piece of a product holds: they stay in the first-level cache.
+_PIECE = 1024
+
+
+def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any) -> None:
+    """out[j] += Σ_c weights[c]·K[places[c], j] for first ≤ j < last."""
+    for c in range(len(places)):
+        row = K[places[c]]
+        weight = weights[c]
+        for j in range(first, last):
+            out[j] += weight * float64(row[j])
+
+
+_add = {
+    real: compiled(f"void({real}[:, :], i8[:], f8[:], i8, i8, f8[:])", ORDERED, name=f"_add_rows_{real}")(_add_rows)
+    for real in ("f4", "f8")
+}
 
 
 class GrowingGram:
@@ -40,3 +61,17 @@ class GrowingGram:
         added = self.engine.block(rows, self.rows)
         self._room[old:new, :new] = added
         self._room[:old, old:new] = added[:, :old].T
+
+    def apply(self, places: Ints, weights: Floats, out: Floats, first: int = 0) -> None:
+        """out (s,) += K[S, rows[places]] @ weights at the members from place ``first`` on; no kernel value is evaluated.
+
+        Sums in float64. K is symmetric, so its rows are read in memory order.
+        """
+        last = len(self.rows)
+        n_pieces = -(-(last - first) // _PIECE)
+
+        def piece(number: int) -> None:
+            start = first + number * _PIECE
+            _add[self.engine.packed.real](self._room, places, weights, start, min(start + _PIECE, last), out)
+
+        parallel.run_pieces(piece, n_pieces)

@@ -154,9 +154,14 @@ class Engine:
         return diagonal(self.rows, self.kernel)
 
     def apply(self, left: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
-        """out (left.n,) += Σ_c K(left, row columns[c])·weights[c]; ``left`` is ``packed`` or rows taken from it."""
+        """out (left.n,) += Σ_c K(left, row columns[c])·weights[c]; ``left`` is ``packed`` or rows taken from it.
+
+        With ``weights`` (columns, k), ``out`` is (left.n, k): k products for the same kernel values.
+        """
         self.evaluations += left.n * len(columns)
-        _accumulate(self.kernel, left, self.packed, columns, weights[:, None], out[:, None])
+        one = weights.ndim == 1
+        weights, out = (weights[:, None], out[:, None]) if one else (weights, out)
+        _accumulate(self.kernel, left, self.packed, columns, weights, out)
 
     def block(self, rows: Ints, columns: Ints, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """K[rows, columns] in the training precision, in a new array or the corner of ``out``."""

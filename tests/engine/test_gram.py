@@ -9,7 +9,7 @@ import zoo
 from svmkit.data import Rows
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel
 
 
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 0.2, 1.0, 2), Kernel(RBF, 0.4)], ids=lambda k: k.name)
@@ -37,3 +37,25 @@ def test_room_grows_by_doubling() -> None:
         sizes.append(len(gram._room))
     assert sorted(set(sizes)) == [1, 2, 4, 8, 16, 32, 64]
     assert np.array_equal(gram.values, np.eye(64))
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.4), Kernel(SIGMOID, 0.2, 0.1)], ids=lambda k: k.name)
+def test_products_are_those_of_the_matrix(kernel: Kernel) -> None:
+    """float32 and float64 matrices, more members than one piece of the work; nothing more is evaluated."""
+    X, _ = zoo.points(2100, 3, seed=4)
+    engine = Engine(Rows.from_dense(X), kernel)
+    gram = GrowingGram(engine)
+    for part in np.split(np.arange(2100), [1500, 1501]):
+        gram.extend(part)
+    evaluated = engine.evaluations
+    rng = np.random.default_rng(5)
+    places = rng.choice(2100, 300, replace=False)
+    weights, before = rng.normal(size=300), rng.normal(size=2100)
+    product = gram.values[:, places].astype(np.float64) @ weights
+    for first in (0, 1, 1500, 2099):
+        out = before.copy()
+        gram.apply(places, weights, out, first)
+        assert np.array_equal(out[:first], before[:first])
+        assert out[first:] == pytest.approx((before + product)[first:], rel=1e-12, abs=1e-12)
+    gram.apply(places[:0], weights[:0], out)
+    assert engine.evaluations == evaluated

@@ -141,6 +141,22 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(results[0], results[2])
 
 
+def test_apply_of_several_weightings_counts_its_values_once(path: str) -> None:
+    X = sparse_matrix(90, 12, 0.6, seed=21)
+    rng = np.random.default_rng(22)
+    columns, weights, out = rng.integers(0, 90, 33), rng.normal(size=(33, 2)), rng.normal(size=(90, 2))
+    engine = Engine(Rows.from_dense(X), Kernel(RBF, 0.3))
+    expected = out.copy()
+    for k in range(2):
+        one = expected[:, k].copy()
+        engine.apply(engine.packed, columns, weights[:, k].copy(), one)
+        expected[:, k] = one
+    counted = engine.evaluations
+    engine.apply(engine.packed, columns, weights, out)
+    assert out == pytest.approx(expected, rel=1e-12)
+    assert engine.evaluations - counted == 90 * 33
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
 def test_cross_apply_of_several_weightings(kernel: Kernel, path: str) -> None:
     """Rows of fewer and of more features than the basis; two columns of weights at once."""

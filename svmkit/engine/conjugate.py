@@ -1,0 +1,137 @@
+"""Parts of conjugate subgradient methods: the objective along a line, Wolfe's search on it, the least-norm point of a hull.
+
+Along α + t·d, with the responses of α and of d known at every example, the λ-form is a piecewise quadratic in t,
+
+    φ(t) − φ(0) = λ (t·αᵀKd + ½t²·dᵀKd) + Σ w_i [max(0, 1 − m_i − t s_i) − max(0, 1 − m_i)],
+
+m = y∘Kα, s = y∘Kd. So a trial step costs O(examples) and no kernel value.
+
+Wolfe, "A method of conjugate subgradients for minimizing nondifferentiable functions", Mathematical Programming Study 3 (1975).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from svmkit._jit import ORDERED, REASSOCIATED, compiled
+from svmkit.data import Floats
+
+_MOST_TRIALS = 500
+#: An interval this narrow, relative to its upper end, holds a kink that jumps over the wanted slopes.
+_NARROW = 1e-9
+#: The least-norm point p is found when ⟨g, p⟩ ≥ (1 − this)·‖p‖² for every g.
+_NORM_TOLERANCE = 1e-9
+_MOST_PAIRS = 10_000
+
+
+@compiled("void(f8[:], f8[:], f8[:], f8, f8[:])", REASSOCIATED)
+def _hinge_along(margin: Any, slope: Any, weight: Any, t: Any, out: Any) -> None:
+    """out = (Σ w max(0, 1 − m − t s), its derivative by t from the side where a hinge at its corner counts as 0)."""
+    loss = 0.0
+    steep = 0.0
+    for i in range(len(margin)):
+        short = 1.0 - margin[i] - t * slope[i]
+        counted = weight[i] if short > 0.0 else 0.0
+        loss += counted * short
+        steep -= counted * slope[i]
+    out[0] = loss
+    out[1] = steep
+
+
+@dataclass(frozen=True)
+class Line:
+    """φ of this file's top: ``margin`` m, ``slope`` s, ``weight`` w (all (n,)), ``cross`` αᵀKd, ``curvature`` dᵀKd."""
+
+    margin: Floats
+    slope: Floats
+    weight: Floats
+    lam: float
+    cross: float
+    curvature: float
+
+    def at(self, t: float) -> tuple[float, float]:
+        """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t))."""
+        out = np.empty(2)
+        _hinge_along(self.margin, self.slope, self.weight, t, out)
+        value = float(out[0]) + self.lam * t * (self.cross + 0.5 * t * self.curvature)
+        return value, float(out[1]) + self.lam * (self.cross + t * self.curvature)
+
+    def first(self, longest: float) -> float:
+        """The minimiser if no hinge had a corner, at most ``longest``."""
+        slope = self.at(0.0)[1]
+        return min(longest, -slope / (self.lam * self.curvature)) if self.curvature > 0 and slope < 0 else longest
+
+
+def search(
+    line: Line, square: float, first: float, shortest: float, longest: float, flat: float, decrease: float
+) -> tuple[float, float]:
+    """Wolfe's search, ``square`` = ‖d‖²: t with φ(t) − φ(0) ≤ −decrease·‖d‖²·t (L) and |φ'(t)| ≤ flat·‖d‖² (R).
+
+    From ``first``, t doubles while φ falls steeply and halves while L fails; then the interval between is bisected. R is asked
+    on both sides, which brings t near the minimum; where a kink jumps over it, t is just beyond the kink if that is in L.
+    Returns (t, t) with t ≤ ``longest``; or (0, u) where no t ≥ ``shortest`` is in L: the subgradient at the trial u then has
+    ⟨g, d⟩ ≥ −flat·‖d‖².
+    """
+    before = line.at(0.0)[0]
+    low, high, high_is_good = 0.0, inf, False
+    t = min(first, longest)
+    for _ in range(_MOST_TRIALS):
+        value, slope = line.at(t)
+        good = value - before <= -decrease * square * t
+        if good and (abs(slope) <= flat * square or (slope < 0 and t >= longest)):
+            return t, t
+        if good and slope < 0:
+            low = t
+        else:
+            high, high_is_good = t, good
+        if low >= (1.0 - _NARROW) * high:
+            break
+        t = min(2.0 * t, longest) if high == inf else 0.5 * (low + high)
+        if t < shortest:
+            break
+    t = high if high_is_good else low
+    return t, t if t > 0 else high
+
+
+@compiled("void(f8[:, :], f8[:], f8[:])", ORDERED)
+def _least_norm(gram: Any, theta: Any, inner: Any) -> None:
+    """Steps on pairs, ``inner`` = gram·θ brought up to date by each."""
+    b = len(theta)
+    for _ in range(_MOST_PAIRS):
+        square = 0.0
+        least = 1e300
+        most = -1e300
+        towards = 0
+        away = 0
+        for i in range(b):
+            square += theta[i] * inner[i]
+            if inner[i] < least:
+                least = inner[i]
+                towards = i
+            if theta[i] > 0.0 and inner[i] > most:
+                most = inner[i]
+                away = i
+        if least >= (1.0 - _NORM_TOLERANCE) * square or most <= least:
+            break
+        curvature = gram[towards, towards] + gram[away, away] - 2.0 * gram[towards, away]
+        step = theta[away]
+        if curvature > 0.0:
+            step = min(step, (most - least) / curvature)
+        theta[towards] += step
+        theta[away] -= step
+        for i in range(b):
+            inner[i] += step * (gram[i, towards] - gram[i, away])
+
+
+def least_norm(gram: Floats, start: Floats) -> Floats:
+    """θ ≥ 0 (b,), Σθ = 1, that makes ‖Σ θ_j g_j‖ least, from ``gram`` ⟨g_i, g_j⟩ (b, b), by steps on pairs from ``start``.
+
+    For b = 2 one step is the closed form. Ends at a point p with ⟨g_j, p⟩ ≥ (1 − 1e-9)‖p‖² for all j, or after 10,000 steps.
+    """
+    theta = start.copy()
+    _least_norm(np.ascontiguousarray(gram), theta, gram @ theta)
+    return theta

@@ -1,0 +1,373 @@
+"""SCS, stochastic conjugate subgradients: a growing sample, a validation sample, Wolfe's search in a trust radius.
+
+Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
+through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
+Stops     at the largest sample, where the duality gap of f_S is at most eps·f_S; completed after ``iterations``, or where the
+          trust radius has shrunk to nothing (the validation sample sees no more progress)
+Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it; some vectors of length n
+Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"
+
+An iteration: subgradient g of f_S at α, direction, step t with t‖d‖ inside the trust radius δ; fresh examples join S; an
+independent validation sample T of as many examples is drawn. With Δ the change of the objective from α to α + td, Δ_S < 0 on S
+and Δ_T ≤ η₁ Δ_S on T, where f_T has the quadratic of S and the hinge on T through K(T, S), and ‖d‖ > η₂ λ δ, the point is
+accepted and δ doubles; else α stays and δ halves. (The paper prints η₁ > 1, which no Δ_T can meet for long, and K(T, T) for the
+coefficients of S.) Examples are drawn without replacement, and those of T that are in S have known responses: a run whose S has
+taken in the whole training set evaluates nothing more.
+
+Subgradients are Σ u_i φ(x_i), u = λα − v, v_i = ω_i y_i [hinge_i > 0]/|S|; norms are those of such functions, uᵀKu. The paper's
+norm, of the numbers α, makes K² of K, which is far slower (see wolfe.py). Where no step is long enough, the next subgradient is
+taken just beyond.
+
+The mean v̄ of the v's in d, by its weights, is feasible for the dual of f_S, as v is; their values bound f_S from below and cost
+no kernel value. Where the gap of v̄ is more than ‖d‖²/2λ by two thirds, d is made of subgradients from too far away and begins
+anew at −g. Where S grows, d is made that of the new f_S: the paper's d, padded with zeros, drags the small sample along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, sqrt
+
+import numpy as np
+
+from svmkit.data import Floats, Ints
+from svmkit.engine.conjugate import Line, least_norm, search
+from svmkit.engine.gram import GrowingGram
+from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.rng import permutation
+from svmkit.problem import Bias, Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "stochastic conjugate subgradients: growing sample, validation sample, Wolfe's search, no bias"
+PAPER = "Zhang & Sen, A Stochastic Conjugate Subgradient Algorithm for Kernelized SVM"
+EXACT = False
+BIASES: tuple[Bias, ...] = ("none",)
+ACCURACY: float | None = 5e-3
+
+#: Streams of draws: the order in which examples join S; from _VALIDATION on, T of each iteration.
+_SAMPLE, _VALIDATION = 0, 1
+#: Up to so many examples, kernel values are float64: that costs nothing worth saving.
+_SMALL = 2000
+#: The largest radius is that of the ball √(2/λ) that holds the optimum; a run ends where δ is this share of it.
+_NO_RADIUS = 1e-9
+#: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
+_NOISE = 1e-6
+#: The share of the gap of v̄ that ‖d‖²/2λ must make up, or the previous direction is dropped.
+_FRESH = 0.6
+#: The least length of the first step, as a share of that largest radius.
+_LEAST_FIRST = 1e-12
+#: A step is first tried at this many times the last one.
+_LENGTHEN = 4.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Constants of the method, named as in the paper where it names them."""
+
+    iterations: int = field(default=300, metadata={"help": "iterations after which a run is complete"})
+    first: int = field(default=100, metadata={"help": "examples in the first sample"})
+    growth: float = field(default=0.25, metadata={"help": "fresh examples an iteration, as a share of the sample"})
+    sample: int = field(default=10_000, metadata={"help": "largest sample; its kernel matrix takes 4 sample² bytes"})
+    validation: float = field(default=1.0, metadata={"help": "size of the validation sample, as a share of the sample"})
+    eta1: float = field(default=0.5, metadata={"help": "share of the gain on the sample that validation must show"})
+    eta2: float = field(default=1e-3, metadata={"help": "smallest ‖d‖ for which a point is accepted, as a share of λ·radius"})
+    factor: float = field(default=2.0, metadata={"help": "by which the trust radius grows and shrinks (the paper's γ)"})
+    delta: float = field(default=2.0, metadata={"help": "first trust radius, in lengths of the first step"})
+    least: float = field(default=1e-4, metadata={"help": "shortest step, as a share of the trust radius"})
+    m1: float = field(default=0.1, metadata={"help": "the search ends where the slope is below m1 ‖d‖², m2 < m1 < 1/2"})
+    m2: float = field(default=0.02, metadata={"help": "a step of length t must gain m2 ‖d‖² t"})
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem without a bias."""
+    return None if problem.bias == "none" else "solver scs trains without a bias: use --bias none"
+
+
+@dataclass
+class _Function:
+    """Σ coef_i φ(x_i) over S and its responses K(S, S)·coef; (s,) both."""
+
+    coef: Floats
+    response: Floats
+
+    def inner(self, other: _Function) -> float:
+        return float(self.coef @ other.response)
+
+
+@dataclass
+class _State:
+    """S is ``gram.rows``. ``alpha`` the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i
+    [hinge_i > 0], s times the newest v; ``mean`` s·v̄.
+
+    ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place
+    in it.
+    """
+
+    problem: Problem
+    options: Options
+    eps: float
+    seed: int
+    lam: float
+    weight: Floats
+    order: Ints
+    place: Ints
+    gram: GrowingGram
+    alpha: _Function
+    at: _Function
+    p: _Function
+    hinge: _Function
+    mean: _Function
+    radius: float
+    last_step: float = np.inf
+    bound: float = 0.0
+    bound_at: Floats | None = None
+    gap: float = np.nan
+    steps: int = 0
+    done: bool = False
+    completed: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+    """A fresh state at α = 0 with the first sample drawn."""
+    n = problem.n
+    common = float(problem.upper.mean())
+    lam = 1.0 / (common * n)
+    order = permutation(seed, _SAMPLE, n)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    alpha, p, hinge, mean = (_Function(np.empty(0), np.empty(0)) for _ in range(4))
+    state = _State(
+        problem=problem,
+        options=options,
+        eps=eps,
+        seed=seed,
+        lam=lam,
+        weight=problem.upper / common,
+        order=order,
+        place=place,
+        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None)),
+        alpha=alpha,
+        at=alpha,
+        p=p,
+        hinge=hinge,
+        mean=mean,
+        radius=_largest_radius(lam),
+    )
+    _extend(state, max(1, options.first), _Function(np.empty(0), np.empty(0)))
+    _renew(state, 0)
+    return state
+
+
+def advance(state: _State, budget: int) -> Progress:
+    """At most ``budget`` more iterations."""
+    for _ in range(budget):
+        if state.done or state.completed:
+            break
+        state.steps += 1
+        _iterate(state)
+    return Progress(
+        steps=state.steps,
+        kernel_evaluations=state.gram.engine.evaluations,
+        violation=state.gap,
+        done=state.done,
+        completed=state.completed,
+        n_support=int(np.count_nonzero(state.alpha.coef)),
+    )
+
+
+def solution(state: _State) -> Solution:
+    """α so far, and where S is the whole training set, the best dual point."""
+    used = np.flatnonzero(state.alpha.coef)
+    origin = state.gram.rows[used]
+    alpha = None
+    if _size(state) == state.problem.n and state.bound_at is not None:
+        alpha = np.empty(state.problem.n)
+        alpha[state.gram.rows] = state.problem.y[state.gram.rows] * state.bound_at / state.lam
+    basis = state.problem.rows.take(origin)
+    return Solution(basis=basis, origin=origin, coef=state.alpha.coef[used], rho=0.0, alpha=alpha)
+
+
+# --- the sample -----------------------------------------------------------------------------------------------------------
+
+
+def _largest_radius(lam: float) -> float:
+    """f(0) = 1, so the optimum has (λ/2)‖w‖² ≤ 1."""
+    return sqrt(2.0 / lam)
+
+
+def _size(state: _State) -> int:
+    return len(state.gram.rows)
+
+
+def _at_most(state: _State) -> int:
+    """The size at which the sample stops growing."""
+    return min(state.problem.n, max(1, state.options.sample))
+
+
+def _extend(state: _State, fresh: int, move: _Function) -> None:
+    """The next ``fresh`` examples join S, as far as there is room, with coefficients 0."""
+    old = _size(state)
+    new = min(old + fresh, _at_most(state))
+    if new == old:
+        return
+    state.gram.extend(state.order[old:new])
+    state.bound, state.bound_at = 0.0, None
+    for function in (state.alpha, state.p, state.hinge, state.mean, move):
+        _stretch(state.gram, function, new)
+
+
+def _renew(state: _State, old: int) -> None:
+    """v and v̄ get the parts that the examples from place ``old`` on have at α; p = λᾱ − v̄ follows.
+
+    So p is made of subgradients of the new f_S.
+    """
+    S, new = state.gram.rows, _size(state)
+    if new == old:
+        return
+    short = (state.problem.y[S] * state.alpha.response)[old:] < 1.0
+    places = old + np.flatnonzero(short)
+    hinge = (state.weight * state.problem.y)[S[places]]
+    state.p = _sum(1.0, state.p, 1.0 / max(1, old), state.mean)
+    for function in (state.hinge, state.mean):
+        function.coef[places] = hinge
+        state.gram.apply(places, hinge, function.response)
+    state.p = _sum(1.0, state.p, -1.0 / new, state.mean)
+
+
+def _stretch(gram: GrowingGram, function: _Function, new: int) -> None:
+    """The same function over the larger S."""
+    old, used = len(function.coef), np.flatnonzero(function.coef)
+    response = np.zeros(new)
+    response[:old] = function.response
+    gram.apply(used, function.coef[used], response, first=old)
+    function.response = response
+    function.coef = np.concatenate([function.coef, np.zeros(new - old)])
+
+
+# --- an iteration ---------------------------------------------------------------------------------------------------------
+
+
+def _iterate(state: _State) -> None:
+    old, square = _size(state), _turn(state)
+    whole = old == _at_most(state)
+    if whole and (state.gap <= state.eps or not square > 0):
+        state.done = -_NOISE <= state.gap <= state.eps and _confirmed(state)
+        state.completed = not state.done
+        return
+    t, tried = _search(state, square) if square > 0 else (0.0, 0.0)
+    move = _sum(-tried, state.p, 0.0, state.p)
+    _extend(state, ceil(state.options.growth * _size(state)), move)
+    trusted = t > 0 and sqrt(square) > state.options.eta2 * state.lam * state.radius
+    if trusted and _validated(state, move):
+        state.alpha = _sum(1.0, state.alpha, 1.0, move)
+        state.radius = min(state.options.factor * state.radius, _largest_radius(state.lam))
+    else:
+        state.radius /= state.options.factor
+    state.at = state.alpha if t > 0 else _sum(1.0, state.alpha, 1.0, move)
+    _renew(state, old)
+    state.completed = state.radius < _NO_RADIUS * _largest_radius(state.lam) or state.steps >= state.options.iterations
+
+
+def _turn(state: _State) -> float:
+    """p becomes the least-norm point of [g, p], g the subgradient at hand; returns ‖p‖²."""
+    S, s = state.gram.rows, _size(state)
+    y, at, p, hinge = state.problem.y[S], state.at, state.p, state.hinge
+    wanted = np.where(y * at.response < 1.0, state.weight[S] * y, 0.0)
+    changed = np.flatnonzero(wanted != hinge.coef)
+    state.gram.apply(changed, (wanted - hinge.coef)[changed], hinge.response)
+    hinge.coef = wanted
+    g = _sum(state.lam, at, -1.0 / s, hinge)
+    theta = least_norm(np.array([[g.inner(g), g.inner(p)], [g.inner(p), p.inner(p)]]), np.array([1.0, 0.0]))
+    state.p = _sum(theta[0], g, theta[1], p)
+    state.mean = _sum(theta[0], hinge, theta[1], state.mean)
+    square = state.p.inner(state.p)
+    f = _objective(state, state.alpha)
+    if theta[1] > 0 and square / (2.0 * state.lam) < _FRESH * (f - _bound(state, state.mean)):
+        state.p, state.mean = g, _sum(1.0, hinge, 0.0, hinge)
+        square = g.inner(g)
+    _bound(state, hinge)
+    state.gap = (f - state.bound) / f if f > 0 else 0.0
+    return square
+
+
+def _sum(a: float, one: _Function, b: float, other: _Function) -> _Function:
+    return _Function(a * one.coef + b * other.coef, a * one.response + b * other.response)
+
+
+def _search(state: _State, square: float) -> tuple[float, float]:
+    """Wolfe's search on f_S inside the trust radius; (0, trial) where no step is long enough. The first sets the radius."""
+    S, options = state.gram.rows, state.options
+    y, weight = state.problem.y[S], state.weight[S] / _size(state)
+    line = Line(y * state.alpha.response, -y * state.p.response, weight, state.lam, -state.alpha.inner(state.p), square)
+    fresh = state.last_step == np.inf
+    longest = state.radius / sqrt(square)
+    first = min(line.first(longest), _LENGTHEN * state.last_step)
+    shortest = (_LEAST_FIRST if fresh else options.least) * longest
+    t, tried = search(line, square, first, shortest, longest, options.m1, options.m2)
+    if t > 0:
+        state.last_step = t
+        if fresh:
+            state.radius = min(state.radius, options.delta * t * sqrt(square))
+    return t, tried
+
+
+def _validated(state: _State, move: _Function) -> bool:
+    """Δ_S < 0 and Δ_T ≤ η₁ Δ_S, from α to α + move."""
+    S = state.gram.rows
+    quadratic = state.lam * (state.alpha.inner(move) + 0.5 * move.inner(move))
+    change = _hinge_change(state, S, state.alpha.response, move.response)
+    on_sample = quadratic + float(change.mean())
+    size = min(state.problem.n, max(1, round(state.options.validation * len(S))))
+    T = permutation(state.seed, _VALIDATION + state.steps, state.problem.n)[:size]
+    place = state.place[T]
+    known = place < len(S)
+    outside = _changes_outside(state, T[~known], move)
+    on_validation = quadratic + (float(change[place[known]].sum()) + float(outside.sum())) / len(T)
+    return on_sample < 0 and on_validation <= state.options.eta1 * on_sample
+
+
+def _changes_outside(state: _State, examples: Ints, move: _Function) -> Floats:
+    """The change of the hinge of examples that are not in S."""
+    engine = state.gram.engine
+    used = np.flatnonzero((state.alpha.coef != 0) | (move.coef != 0))
+    responses = np.zeros((len(examples), 2))
+    weights = np.column_stack([state.alpha.coef[used], move.coef[used]])
+    engine.apply(engine.packed.take(examples), state.gram.rows[used], weights, responses)
+    return _hinge_change(state, examples, responses[:, 0], responses[:, 1])
+
+
+def _hinge_change(state: _State, examples: Ints, response: Floats, by: Floats) -> Floats:
+    y, weight = state.problem.y[examples], state.weight[examples]
+    change: Floats = weight * (np.maximum(0.0, 1.0 - y * (response + by)) - np.maximum(0.0, 1.0 - y * response))
+    return change
+
+
+# --- the gap --------------------------------------------------------------------------------------------------------------
+
+
+def _objective(state: _State, alpha: _Function) -> float:
+    """f_S(α)."""
+    S = state.gram.rows
+    loss = np.maximum(0.0, 1.0 - state.problem.y[S] * alpha.response)
+    return 0.5 * state.lam * alpha.inner(alpha) + float(state.weight[S] @ loss) / len(S)
+
+
+def _confirmed(state: _State) -> bool:
+    """Whether the gap is within eps for responses from float64 kernel values, too: C may be large enough for it to matter."""
+    engine, S, coef = state.gram.engine, state.gram.rows, state.alpha.coef
+    if engine.packed.real == "f8":
+        return True
+    used, rows = np.flatnonzero(coef), state.problem.rows
+    response = cross_apply(rows.take(S), rows.take(S[used]), state.problem.kernel, coef[used][:, None])[:, 0]
+    engine.evaluations += len(S) * len(used)
+    f = _objective(state, _Function(coef, response))
+    return f - state.bound <= state.eps * f
+
+
+def _bound(state: _State, point: _Function) -> float:
+    """The dual value of v = point/s, kept if it is the best for this S."""
+    s = _size(state)
+    value = float(state.problem.y[state.gram.rows] @ point.coef) / s - point.inner(point) / (2.0 * state.lam * s * s)
+    if value > state.bound:
+        state.bound, state.bound_at = value, point.coef / s
+    return value

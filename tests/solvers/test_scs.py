@@ -1,0 +1,166 @@
+"""SCS against a plain run on a dense matrix with the same draws: the same points and count of kernel values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+import pytest
+from oracle import kernel_matrix, optimum, primal_objective
+from zoo import named, points, problem
+
+from svmkit.certificate import certify
+from svmkit.data import Floats
+from svmkit.engine.conjugate import Line, search
+from svmkit.engine.rng import permutation
+from svmkit.problem import RBF, Kernel, Problem
+from svmkit.solvers import scs
+
+EVERY = 10**9
+
+
+def asked(n: int, C: float | Floats, seed: int = 3) -> Problem:
+    X, y = points(n, 4, seed=seed)
+    return replace(problem(X, y, Kernel(RBF, 0.3), C), bias="none")
+
+
+def naive(case: Problem, options: scs.Options, seed: int, iterations: int) -> tuple[list[Floats], int, int]:
+    """α over all examples after each iteration, the kernel values a run needs, and how many points were accepted."""
+    K, y, n = kernel_matrix(case), case.y, case.n
+    lam, omega = 1 / case.upper.sum(), case.upper / case.upper.mean()
+    order, most, widest = permutation(seed, 0, n), min(n, options.sample), np.sqrt(2 / lam)
+    S = order[: min(most, options.first)]
+    radius, last, counted, accepted = widest, np.inf, len(S) ** 2, 0
+    alpha, where, p, mean, seen = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), []
+
+    def hinges(at: Floats, examples: Floats) -> Floats:
+        is_in = np.isin(np.arange(n), examples)
+        return np.where(is_in & (y * (K @ at) < 1), omega * y, 0.0)
+
+    for k in range(1, iterations + 1):
+        s = len(S)
+        hinge = hinges(where, S)
+        g = lam * where - hinge / s
+        theta = np.array([1.0, 0.0])
+        if k > 1:
+            between = g - p
+            theta[0] = min(1.0, max(0.0, -(p @ K @ between) / max(between @ K @ between, 1e-300)))
+            theta[1] = 1.0 - theta[0]
+        p, mean = theta[0] * g + theta[1] * p, theta[0] * hinge + theta[1] * mean
+        f = lam / 2 * alpha @ K @ alpha + (omega * np.maximum(0, 1 - y * (K @ alpha)))[S].mean()
+        dual = y @ mean / s - mean @ K @ mean / (2 * lam * s * s)
+        if theta[1] > 0 and p @ K @ p / (2 * lam) < 0.6 * (f - dual):
+            p, mean = g, hinge
+        square = p @ K @ p
+        line = Line((y * (K @ alpha))[S], (-y * (K @ p))[S], omega[S] / s, lam, -alpha @ K @ p, square)
+        longest = radius / np.sqrt(square)
+        shortest = (1e-12 if last == np.inf else options.least) * longest
+        t, tried = search(line, square, min(line.first(longest), 4 * last), shortest, longest, options.m1, options.m2)
+        if t > 0:
+            radius = min(radius, options.delta * t * np.sqrt(square)) if last == np.inf else radius
+            last = t
+        trial = alpha - tried * p
+
+        new = order[s : min(most, s + ceil(options.growth * s))]
+        S = np.concatenate([S, new])
+        counted += len(new) * len(S)
+        good = False
+        if t > 0 and np.sqrt(square) > options.eta2 * lam * radius:
+            T = permutation(seed, 1 + k, n)[: min(n, max(1, round(options.validation * len(S))))]
+            counted += np.count_nonzero(~np.isin(T, S)) * np.count_nonzero((alpha != 0) | (trial != alpha))
+            loss = omega * (np.maximum(0, 1 - y * (K @ trial)) - np.maximum(0, 1 - y * (K @ alpha)))
+            quadratic = lam / 2 * (trial @ K @ trial - alpha @ K @ alpha)
+            on_S, on_T = quadratic + loss[S].mean(), quadratic + loss[T].mean()
+            good = on_S < 0 and on_T <= options.eta1 * on_S
+        if good:
+            alpha, radius, accepted = trial, min(options.factor * radius, widest), accepted + 1
+        else:
+            radius /= options.factor
+        where = alpha if t > 0 else trial
+        renewed = mean + hinges(alpha, new)
+        p, mean = p + mean / s - renewed / len(S), renewed
+        seen.append(alpha)
+    return seen, counted, accepted
+
+
+CASES = [
+    (scs.Options(first=10), 0.05),
+    (scs.Options(first=10), 1.0),
+    (scs.Options(first=25, growth=0.1, sample=60), 20.0),
+    (scs.Options(first=10, growth=0.5, validation=0.5, eta1=0.1, delta=1.0, least=0.05), 1.0),
+]
+
+
+@pytest.mark.parametrize(("options", "C"), CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_points_are_those_of_a_plain_run(options: scs.Options, C: float, seed: int) -> None:
+    case = asked(120, C * np.random.default_rng(1).uniform(0.5, 2.0, 120))
+    expected, counted, accepted = naive(case, options, seed, 25)
+    state = scs.start(case, options, 1e-12, seed)
+    for alpha in expected:
+        progress = scs.advance(state, 1)
+        mine = np.zeros(case.n)
+        mine[state.gram.rows] = state.alpha.coef
+        assert mine == pytest.approx(alpha, abs=1e-7 * np.abs(alpha).max() + 1e-12)
+    assert progress.steps == 25
+    assert progress.kernel_evaluations == counted
+    assert 3 <= accepted < 25  # both ways were taken
+
+
+def test_the_sample_keeps_to_its_limit() -> None:
+    case = asked(300, 1.0)
+    state = scs.start(case, scs.Options(first=10, sample=70), 1e-3, 0)
+    scs.advance(state, EVERY)
+    assert len(state.gram.rows) == len(np.unique(state.gram.rows)) == 70
+    assert scs.solution(state).n_support <= 70
+
+
+def test_at_lambda_1_the_closed_form_is_reached() -> None:
+    """Kernel values at most 1 and λ ≥ 1: f* = 1 − mean y_i y_j K_ij/2λ, here over the whole training set."""
+    for seed in range(3):
+        case = asked(400, 1 / 400)
+        K, y = kernel_matrix(case), case.y
+        state = scs.start(case, scs.Options(first=20), 1e-3, seed)
+        assert scs.advance(state, EVERY).done
+        alpha = np.zeros(400)
+        alpha[state.gram.rows] = state.alpha.coef
+        best = 1 - (y @ K @ y) / (2 * 400**2)
+        assert best - 1e-12 <= primal_objective(K, case, alpha, 0.0) <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", ["rbf", "class weights", "300 rows, linear", "separable, rbf", "unscaled, linear"])
+def test_the_gap_bounds_the_distance_to_the_optimum(name: str) -> None:
+    case = replace(named(name), bias="none")
+    K = kernel_matrix(case)
+    best = optimum(case, K)
+    state = scs.start(case, scs.Options(), 1e-2, 0)
+    progress = scs.advance(state, EVERY)
+    alpha = np.zeros(case.n)
+    alpha[state.gram.rows] = state.alpha.coef
+    primal = primal_objective(K, case, alpha, 0.0)
+    assert len(state.gram.rows) == case.n
+    assert primal - best <= progress.violation * primal + 1e-9 * best
+    assert state.bound / state.lam <= best * (1 + 1e-9)
+    assert progress.done == (progress.violation <= 1e-2)
+    found = certify(case, scs.solution(state))
+    assert found.gap / found.primal <= progress.violation + 1e-5  # after one more step, at most
+
+
+def test_float32_kernels_are_not_taken_at_their_word() -> None:
+    """At a cost where the hinge's float32 error outweighs the optimum, a run ends without a claim."""
+    X, y = points(2100, 3, seed=4, noise=0.0)
+    X[:, 0] += 3 * y
+    case = replace(problem(X, y, Kernel(RBF, 0.1), 1e8), bias="none")
+    state = scs.start(case, scs.Options(), 1e-3, 0)
+    progress = scs.advance(state, EVERY)
+    found = certify(case, scs.solution(state))
+    assert state.gram.engine.packed.real == "f4"
+    assert not progress.done or found.gap <= 1e-3 * found.primal
+
+
+def test_an_indefinite_kernel_ends_without_a_claim() -> None:
+    case = replace(named("precomputed, indefinite"), bias="none")
+    progress = scs.advance(scs.start(case, scs.Options(), 1e-3, 0), EVERY)
+    assert progress.completed
+    assert not progress.done
