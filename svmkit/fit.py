@@ -18,7 +18,7 @@ from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
-from svmkit.model import Machine, Model, class_pairs, decision_values, predict
+from svmkit.model import Machine, Model, answers, class_pairs
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, Solution, lam_to_C
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Solver, SolverResult, options_of, run
@@ -448,5 +448,5 @@ def cross_validate(
             break
         if on_fit is not None:
             on_fit(found)
-        predictions[held_out] = predict(found.model, decision_values(found.model, dataset.rows.take(held_out)))
+        predictions[held_out] = answers(found.model, dataset.rows.take(held_out))
     return predictions

@@ -1,6 +1,6 @@
 """A trained model, whichever tool made it: ``Machine`` (one decision function), ``Model`` (all of them and the labels).
 
-What a model says of new rows takes two steps: ``decision_values``, then ``predict``.
+What a model says of new rows takes two steps: ``decision_values``, then ``predict``. ``answers`` is both, in less time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError
-from svmkit.problem import PRECOMPUTED, Kernel
+from svmkit.problem import PRECOMPUTED, RBF, Kernel
+
+#: Kernel values from which on ``answers`` turns to float32, if of some rows tried first it leaves no more than a share open.
+FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
 
 
 @dataclass(frozen=True)
@@ -145,3 +148,44 @@ def predict(model: Model, decisions: Floats) -> Floats:
         votes[:, j] += ~first
     winner: Ints = model.labels[votes.argmax(axis=1)]
     return winner.astype(np.float64)
+
+
+def answers(model: Model, rows: Rows) -> Floats:
+    """``predict(model, decision_values(model, rows))``, (n,), in less time where the sign of one machine is all that is asked.
+
+    Of an rbf machine float32 kernel values settle the sign wherever f is larger than they can be off; float64 settles the rest.
+    """
+    if not _float32_pays(model, rows):
+        return predict(model, decision_values(model, rows))
+    decisions, error = _float32_decisions(model, rows)
+    left_open = np.flatnonzero(~(np.abs(decisions[:, 0]) > error))
+    decisions[left_open] = decision_values(model, rows.take(left_open))
+    return predict(model, decisions)
+
+
+def _float32_pays(model: Model, rows: Rows) -> bool:
+    """Whether float32 settles most of many signs."""
+    if model.kernel.kind != RBF or model.svm_type not in ("c_svc", "nu_svc", "one_class") or len(model.machines) != 1:
+        return False
+    if rows.n * model.n_support < FLOAT32_FROM_VALUES:
+        return False
+    decisions, error = _float32_decisions(model, rows.take(np.arange(0, rows.n, -(-rows.n // _TRIED_ROWS))))
+    return bool(np.mean(np.abs(decisions[:, 0]) > error) >= 1 - _MOST_OPEN)
+
+
+def _float32_decisions(model: Model, rows: Rows) -> tuple[Floats, Floats]:
+    """An rbf machine's f from float32 kernel values, (n, 1), and how far it may be off, (n,); nan or infinite if by any amount.
+
+    Let u = 2^−24. Inner products of m terms, summed in any order, and squared norms of rounded rows put the exponent
+    −gamma‖x − z‖² off by at most (m + 12) u gamma (‖x‖² + ‖z‖²); the exponential adds 16 u to the relative error this makes in
+    K, and values below 2^−120 may be 0 or 2^−120. So f is off by that share of Σ|coef_j| K_j, sums being in float64.
+    """
+    coef, rho = coefficients(model)[:, 0], model.machines[0].rho
+    weights = np.stack([coef, np.abs(coef)], axis=1)
+    terms = np.minimum(np.diff(rows.indptr), np.diff(model.rows.indptr).max(initial=0))
+    with np.errstate(all="ignore"):  # what leaves float32's range may be off by any amount
+        sums = cross_apply(rows, model.rows, model.kernel, weights, "f4")
+        norms = model.kernel.gamma * (rows.sqnorms() + model.rows.sqnorms().max(initial=0.0))
+        share = np.expm1(2.0**-24 * (terms + 12) * norms) + 2.0**-20
+        error = 1.01 * share / np.maximum(0.0, 1.0 - share) * sums[:, 1] + 2.0**-120 * np.abs(coef).sum()
+    return sums[:, :1] - rho, error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from golden_data import GOLDEN, MODELS, TOOLS, data_of, needs_tools, numbers, read_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
+from svmkit import model as model_module
 from svmkit.data import Floats, Rows
 from svmkit.errors import DataError
 from svmkit.io.model_libsvm import read_model, write_model
-from svmkit.model import Machine, Model, decision_values, predict
+from svmkit.model import Machine, Model, _float32_decisions, answers, decision_values, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 
@@ -127,3 +129,79 @@ def test_precomputed_rows_must_hold_the_kernel_values_asked_for() -> None:
     _, sparse = read_rows(GOLDEN / "two.t")
     with pytest.raises(DataError, match="first column must be 0:sample_serial_number"):
         decision_values(model, sparse)
+
+
+# --- answers by float32 -----------------------------------------------------------------------------------------------------
+
+
+def rbf_machine(basis: Rows, gamma: float, seed: int = 3, C: float = 1000.0) -> Model:
+    coef = np.random.default_rng(seed).choice([-C, C, 0.3 * C], basis.n)
+    return Model("one_class", Kernel(RBF, gamma), basis, (Machine(np.arange(basis.n), coef, 0.0),))
+
+
+def sparse(n: int, width: int, density: float, seed: int) -> Rows:
+    rng = np.random.default_rng(seed)
+    return Rows.from_dense(rng.random((n, width)) * (rng.random((n, width)) < density))
+
+
+def rounding_one_way(n: int, width: int) -> Rows:
+    """Equal products, added again and again: the worst that float32 sums can do."""
+    rng = np.random.default_rng(4)
+    return Rows.from_dense(0.37 * rng.choice([1.0, 1.0, 1.0, 0.999], size=(n, width)))
+
+
+SHAPES = {
+    "binary": (Rows.from_dense(np.sign(sparse(300, 120, 0.1, 1).to_dense()[:, 1:])), 0.5),
+    "dense": (sparse(300, 20, 1.0, 2), 2.0),
+    "images": (sparse(300, 700, 0.3, 3), 0.02),
+    "wide": (sparse(300, 5000, 0.01, 4), 0.05),
+    "one way": (rounding_one_way(200, 800), 0.01),
+    "far": (sparse(300, 20, 1.0, 5), 500.0),
+    "empty": (sparse(300, 20, 0.02, 6), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_float32_decisions_are_off_by_no_more_than_they_say(name: str) -> None:
+    rows, gamma = SHAPES[name]
+    machine = rbf_machine(rows.part(0, 150), gamma)
+    decisions, error = _float32_decisions(machine, rows)
+    off = np.abs(decisions - decision_values(machine, rows))[:, 0]
+    assert (off <= error).all()
+    assert off.max() > 0
+    assert np.median(error) < 1e-3 * np.abs(machine.machines[0].coef).sum()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_answers_are_those_of_the_decision_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At thresholds that put some row within float32's error of the boundary, on either side or on it."""
+    monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
+    monkeypatch.setattr(model_module, "_MOST_OPEN", 1.0)
+    rows, gamma = SHAPES[name]
+    machine = rbf_machine(rows.part(0, 150), gamma)
+    values = decision_values(machine, rows)[:, 0]
+    for r in range(0, rows.n, 20):
+        for shift in (-1e-9, 0.0, 1e-9):
+            rho = float(values[r] * (1 + shift))
+            moved = replace(machine, machines=(replace(machine.machines[0], rho=rho),))
+            assert_array_equal(answers(moved, rows), np.where(values > rho, 1.0, -1.0))
+
+
+def test_what_float32_cannot_hold_is_left_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows.from_dense(np.array([[1e30], [1e30], [1e-60], [1.0], [2.0], [1e25]]))
+    machine = rbf_machine(rows, 0.7)
+    expected = predict(machine, decision_values(machine, rows))
+    _, error = _float32_decisions(machine, rows)
+    assert not (error < np.inf).any()
+    for most in (0.25, 1.0):
+        monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
+        monkeypatch.setattr(model_module, "_MOST_OPEN", most)
+        assert_array_equal(answers(machine, rows), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_of_every_kind_of_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
+    model = read_model(str(GOLDEN / f"{name}.model"))
+    _, rows = read_rows(data_of(name))
+    assert_array_equal(answers(model, rows), predict(model, decision_values(model, rows)))

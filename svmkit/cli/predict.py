@@ -47,19 +47,18 @@ DATA may be - (standard input), OUTPUT is standard output unless named.
 def command(data: str, model: str, output: str, kind: str, threads: int, quiet: bool) -> None:
     """Write what MODEL says of the examples of DATA."""
     files.check_output(output, data, model)
-    from svmkit.model import decision_values, predict
+    from svmkit.model import answers, decision_values, predict
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         machine, dataset = files.read_model_and_data(model, data, reporter)
-        decisions = decision_values(machine, dataset.rows)
-        labels = predict(machine, decisions)
         if kind == "label":
+            labels = answers(machine, dataset.rows)
             lines = _label_lines(machine, labels)
-        elif kind == "decision":
-            lines = _number_lines(decisions, " ")
         else:
-            lines = _all_lines(machine, labels, decisions)
+            decisions = decision_values(machine, dataset.rows)
+            labels = predict(machine, decisions)
+            lines = _number_lines(decisions, " ") if kind == "decision" else _all_lines(machine, labels, decisions)
         files.write(output, "".join(f"{line}\n" for line in lines).encode("ascii"))
         if not quiet:
             reporter.note(_score(machine, dataset, labels))

@@ -225,9 +225,9 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
     values = report.training(result, path)
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
-        from svmkit.model import decision_values, predict
+        from svmkit.model import answers
 
-        wrong = predict(result.model, decision_values(result.model, held_out.rows)) != held_out.y
+        wrong = answers(result.model, held_out.rows) != held_out.y
         values |= {"holdout_error": wrong.mean(), "holdout_n": held_out.n}
         line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
     if as_json:

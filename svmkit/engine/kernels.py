@@ -187,8 +187,9 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
     return values
 
 
-def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Floats:
-    """K(left, basis) @ weights in float64, (left.n, weights.shape[1]); the block is never stored.
+def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8") -> Floats:
+    """K(left, basis) @ weights, (left.n, weights.shape[1]), kernel values in float64 unless told otherwise, sums always; the
+    block is never stored.
 
     With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
     """
@@ -199,9 +200,9 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats) -> Flo
         for j in range(weights.shape[1]):
             out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
         return out
-    columns, form = pack(parts[-1], kernel, "f8"), _form(parts[0])
+    columns, form = pack(parts[-1], kernel, real), _form(parts[0])
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
-        packed = replace(pack(parts[0].part(first, last), kernel, "f8"), form=form)
+        packed = replace(pack(parts[0].part(first, last), kernel, real), form=form)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
     return out
 

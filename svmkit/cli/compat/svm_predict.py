@@ -119,18 +119,18 @@ def _note_probabilities(model: Model, wanted: bool, inform: Callable[[str], None
 def _answers(model: Model, dataset: Dataset, probability: bool, inform: Callable[[str], None]) -> tuple[list[str], Floats]:
     """The output file's lines, and the label or value that the model gives each example."""
     from svmkit.calibrate import most_probable, probabilities
-    from svmkit.model import decision_values, predict
+    from svmkit.model import answers, decision_values
 
-    decisions = decision_values(model, dataset.rows)
     if not probability or model.svm_type in ("epsilon_svr", "nu_svr"):
-        answers = predict(model, decisions)
-        return _number_lines(answers), answers
+        found = answers(model, dataset.rows)
+        return _number_lines(found), found
+    decisions = decision_values(model, dataset.rows)
     chances = probabilities(model, decisions, on_warning=inform)
-    answers = most_probable(model, decisions, chances)
+    found = most_probable(model, decisions, chances)
     names = "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
     form = "%g" + " %g" * chances.shape[1] + "\n"
-    table = zip(answers.tolist(), *chances.T.tolist(), strict=True)
-    return [f"labels {names}\n", *(form % row for row in table)], answers
+    table = zip(found.tolist(), *chances.T.tolist(), strict=True)
+    return [f"labels {names}\n", *(form % row for row in table)], found
 
 
 def _number_lines(values: Floats) -> list[str]:
