@@ -1,12 +1,10 @@
-"""Cholesky factor of a kernel matrix, K + ridge·I = L Lᵀ, by panels of columns, evaluated as they are needed.
+"""Cholesky factor of a kernel matrix, K + ridge·I = L Lᵀ, by blocks, each evaluated when it is needed.
 
-Only L's panels are kept, each from its diagonal down: n²/2 doubles. Work is cut into pieces of rows that do not depend on the
-number of threads; products inside a piece are BLAS's.
+Only L is kept, in blocks of rows up to their diagonal: n²/2 doubles. Work is cut into pieces that do not depend on the number
+of threads; products inside a piece are BLAS's.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -14,8 +12,8 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
 
-#: Columns to a panel, rows to a piece of one.
-_PANEL, _PIECE = 256, 512
+#: Rows to a block; right-hand sides to a piece.
+_BLOCK, _SIDES = 384, 64
 
 
 class NotDefinite(Exception):
@@ -23,68 +21,53 @@ class NotDefinite(Exception):
 
 
 class Factor:
-    """L for K[rows, rows] + ridge·I; n³/3 multiplications, n²/2 kernel values. Raises NotDefinite."""
+    """L for K[rows, rows] + ridge·I; n³/6 multiplications, n²/2 kernel values. Raises NotDefinite."""
 
     def __init__(self, engine: Engine, rows: Ints, ridge: float) -> None:
         self.n = len(rows)
-        self._starts = range(0, self.n, _PANEL)
-        self._panels: list[Floats] = []
-        self._inverses: list[Floats] = []
-        for k0 in self._starts:
-            k1 = min(k0 + _PANEL, self.n)
-            panel = engine.block(rows[k0:], rows[k0:k1]).astype(np.float64)
-            panel[np.arange(k1 - k0), np.arange(k1 - k0)] += ridge
-            self._append(k0, panel)
+        self._cuts = [(r0, min(r0 + _BLOCK, self.n)) for r0 in range(0, self.n, _BLOCK)]
+        self._blocks: list[Floats] = [np.empty((r1 - r0, r1)) for r0, r1 in self._cuts]
+        self._inverses: list[Floats] = []  # of the blocks on the diagonal
+        for k, (c0, c1) in enumerate(self._cuts):
+            across = self._blocks[k][:, :c0].T
 
-    def _append(self, k0: int, panel: Floats) -> None:
-        """Takes the earlier panels out of the matrix's own columns and divides by the diagonal block's factor."""
-        width = panel.shape[1]
-        above = [
-            (before[k0 - j0 :], before[k0 - j0 : k0 - j0 + width].T)
-            for j0, before in zip(self._starts, self._panels, strict=False)
-        ]
+            def reduced(i: int, c0: int = c0, c1: int = c1, across: Floats = across) -> Floats:
+                """Block (i, k) of the matrix less what the columns to the left account for."""
+                r0, r1 = self._cuts[i]
+                values = engine.block(rows[r0:r1], rows[c0:c1])
+                left: Floats = values - self._blocks[i][:, :c0] @ across
+                return left
 
-        def subtract(r0: int, r1: int) -> None:
-            for below, across in above:
-                panel[r0:r1] -= below[r0:r1] @ across
+            try:
+                corner = np.linalg.cholesky(reduced(k) + ridge * np.eye(c1 - c0))
+            except np.linalg.LinAlgError:
+                raise NotDefinite from None
+            inverse = np.linalg.inv(corner)
+            self._blocks[k][:, c0:] = corner
+            self._inverses.append(inverse)
 
-        _in_pieces(len(panel), subtract)
-        try:
-            diagonal = np.linalg.cholesky(panel[:width])
-        except np.linalg.LinAlgError:
-            raise NotDefinite from None
-        inverse = np.linalg.inv(diagonal)
+            def below(piece: int, k: int = k, c0: int = c0, c1: int = c1, inverse: Floats = inverse) -> None:
+                i = k + 1 + piece
+                self._blocks[i][:, c0:c1] = reduced(i) @ inverse.T
 
-        def divide(r0: int, r1: int) -> None:
-            panel[r0:r1] = panel[r0:r1] @ inverse.T
-
-        _in_pieces(len(panel), divide)
-        panel[:width] = diagonal
-        self._panels.append(panel)
-        self._inverses.append(inverse)
+            parallel.run_pieces(below, len(self._cuts) - k - 1)
 
     def forward(self, right: Floats) -> Floats:
         """L⁻¹ right, for right (n, k)."""
         out = right.copy()
-        for k0, panel, inverse in zip(self._starts, self._panels, self._inverses, strict=True):
-            k1 = k0 + panel.shape[1]
-            out[k0:k1] = inverse @ out[k0:k1]
 
-            def subtract(r0: int, r1: int, k0: int = k0, k1: int = k1, panel: Floats = panel) -> None:
-                out[k1 + r0 : k1 + r1] -= panel[k1 - k0 + r0 : k1 - k0 + r1] @ out[k0:k1]
+        def solve(piece: int) -> None:
+            some = out[:, piece * _SIDES : (piece + 1) * _SIDES]
+            for (r0, r1), block, inverse in zip(self._cuts, self._blocks, self._inverses, strict=True):
+                some[r0:r1] = inverse @ (some[r0:r1] - block[:, :r0] @ some[:r0])
 
-            _in_pieces(self.n - k1, subtract)
+        parallel.run_pieces(solve, -(-right.shape[1] // _SIDES))
         return out
 
     def backward(self, right: Floats) -> Floats:
         """L⁻ᵀ right, for right (n, k)."""
         out = right.copy()
-        for k0, panel, inverse in zip(reversed(self._starts), reversed(self._panels), reversed(self._inverses), strict=True):
-            k1 = k0 + panel.shape[1]
-            out[k0:k1] = inverse.T @ (out[k0:k1] - panel[k1 - k0 :].T @ out[k1:])
+        for (r0, r1), block, inverse in zip(reversed(self._cuts), self._blocks[::-1], self._inverses[::-1], strict=True):
+            out[r0:r1] = inverse.T @ out[r0:r1]
+            out[:r0] -= block[:, :r0].T @ out[r0:r1]
         return out
-
-
-def _in_pieces(n: int, work: Callable[[int, int], None]) -> None:
-    """``work(r0, r1)`` for rows 0 … n − 1, a piece of _PIECE at a time."""
-    parallel.run_pieces(lambda i: work(i * _PIECE, min((i + 1) * _PIECE, n)), -(-n // _PIECE))

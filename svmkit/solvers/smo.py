@@ -21,7 +21,7 @@ F; if corrections stop helping, on float64 kernels throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -52,10 +52,11 @@ _FLOAT32_ERROR = 5e-7
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
-#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many.
-_NEWTON_SHARE, _NEWTON_FREE = 0.04, 8192
-#: Multiplications that take as long as one kernel value, and kernel values that take as long as a Newton step's fixed cost.
-_MULTIPLICATIONS, _NEWTON_START = 50, 2e7
+#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
+#: seem to have so many times their work left to do.
+_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 2.0
+#: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's fixed cost in kernel values.
+_MULTIPLICATIONS, _NEWTON_START = 12.0, 2e7
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 2
@@ -134,8 +135,10 @@ class _State:
     reviewed_violation: float = np.inf
     idle_reviews: int = 0
     next_review: int = _REVIEW_STEPS
-    newton_after: float = 0.0
-    newton_patience: float = 1.0
+    mark_violation: float = np.inf
+    mark_work: float = 0.0
+    halving_work: float = 0.0
+    newton_gain: float = _NEWTON_GAIN
     unfinished_steps: int = 0
     drift2: float = 0.0
     idle_rounds: int = 0
@@ -289,13 +292,19 @@ def _worth_a_look(state: _State) -> bool:
 
 
 def _worth_newton(state: _State) -> bool:
-    """Whether the work since the last Newton step is as much as another would cost, and the minimum near."""
-    if state.violation > _NEWTON_SHARE * state.first_violation:
-        return False
+    """Whether rounds, at the pace of late, would take longer than Newton steps from here."""
+    work = _work(state)
+    if state.violation <= 0.5 * state.mark_violation:
+        state.halving_work = work - state.mark_work
+        state.mark_violation, state.mark_work = state.violation, work
     active = state.active
     n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
-    cost = n_free**3 / _MULTIPLICATIONS + 4.0 * n_free * len(active.beta) + _NEWTON_START
-    return 0 < n_free <= _NEWTON_FREE and _work(state) - state.newton_after >= state.newton_patience * cost
+    if state.violation > _NEWTON_SHARE * state.first_violation or not 0 < n_free <= _NEWTON_FREE:
+        return False
+    nonzeros = len(active.packed.indices) / len(active.beta)
+    cost = n_free**3 / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta) + _NEWTON_START
+    left = max(state.halving_work, work - state.mark_work) * log(state.violation / state.eps, 2.0)
+    return left >= state.newton_gain * cost
 
 
 def _work(state: _State) -> float:
@@ -304,12 +313,11 @@ def _work(state: _State) -> float:
 
 
 def _newton(state: _State) -> bool:
-    """Takes the active variables to their common minimum, where pivots.py finds it; drops nothing, checks nothing."""
+    """Takes the active variables to their minimum, where pivots.py finds it; the next try has to promise four times more."""
     active = state.active
     start = pivots.Variables(state.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper)
     found = pivots.minimise(state.engine, start, state.bias, state.eps)
-    state.newton_after = _work(state)
-    state.newton_patience *= 4.0
+    state.newton_gain *= 4.0
     if found is None:
         return False
     beta, active.F = found

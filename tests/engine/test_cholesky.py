@@ -7,7 +7,7 @@ import pytest
 
 from svmkit import parallel
 from svmkit.data import Rows
-from svmkit.engine.cholesky import _PANEL, _PIECE, Factor, NotDefinite
+from svmkit.engine.cholesky import _BLOCK, Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, SIGMOID, Kernel
 
@@ -16,7 +16,7 @@ def engine(n: int, kernel: Kernel, d: int = 6) -> Engine:
     return Engine(Rows.from_dense(np.random.default_rng(n).normal(size=(n, d))), kernel, "f8")
 
 
-@pytest.mark.parametrize("n", [1, 7, _PANEL, _PANEL + 1, 2 * _PANEL + _PIECE + 5])
+@pytest.mark.parametrize("n", [1, 7, _BLOCK, _BLOCK + 1, 3 * _BLOCK + 5])
 def test_solves_as_the_dense_factor_does(n: int) -> None:
     some = engine(n, Kernel(RBF, 0.5))
     rows = np.random.default_rng(0).permutation(n)
@@ -29,7 +29,7 @@ def test_solves_as_the_dense_factor_does(n: int) -> None:
 
 
 def test_threads_do_not_change_a_bit() -> None:
-    n = 3 * _PANEL
+    n = 3 * _BLOCK
     some, right = engine(n, Kernel(RBF, 0.3)), np.ones((n, 1))
     found = []
     for threads in (1, 2):
