@@ -36,6 +36,9 @@ import bench_report
 from bench_data import CASES, DATA, GROUPS, ROOT, WORK, Case, Missing, artificial, digits17, warm_page_cache
 from bench_tools import MODULES, SVMKIT, WORKER, Failed, Peers, Run, Tool, find_peers, measure, other_path, trainers
 
+#: What is not measured may take this long.
+PREPARING_S = 24 * 3600.0
+
 BY_NAME = {case.name: case for case in CASES}
 Record = dict[str, Any]
 
@@ -72,7 +75,7 @@ def training(case: Case, peers: Peers, args: argparse.Namespace) -> Record:
     say(f"{case.name}: judging {len(done)} models in float64")
     request = {"train": str(train), "test": str(test), "C": case.C, "linear": case.linear}
     request["models"] = [str(models[tool.name]) for tool in done]
-    verdict = json.loads(measure([sys.executable, WORKER, "judge", json.dumps(request)], float(10**6)).output)
+    verdict = json.loads(measure([sys.executable, WORKER, "judge", json.dumps(request)], PREPARING_S).output)
     verdicts = dict(zip([tool.name for tool in done], verdict["verdicts"], strict=True))
     return {
         **{"name": case.name, "C": case.C, "gamma": case.gamma, "eps": case.eps, "linear": case.linear},
@@ -116,7 +119,7 @@ def commands(name: str, about: str, rows: list[Command], runs: int, limit: float
             table.append([title, bench_report.spread([run.seconds for run in each]), f"{max(run.peak_mb for run in each):.0f}"])
         else:
             table.append([title, failed[title].partition(":")[0], ""])
-    notes = [f"{title}: {why}" for title, why in failed.items()]
+    notes = [f"{name}, {title}: {why}" for title, why in failed.items() if not why.startswith(">")]
     return {"name": name, "about": about, "table": table, "notes": notes}, found
 
 
@@ -168,7 +171,7 @@ def predict(peers: Peers, args: argparse.Namespace) -> Record:
         model = WORK / f"predict.{name}.model"
         say(f"predict: training {name}")
         trained = trainers(BY_NAME[name], peers, ["svmkit"])[0].argv(train, BY_NAME[name], model)
-        facts = json.loads(measure(trained, args.limit).output)
+        facts = json.loads(measure(trained, PREPARING_S).output)
         outputs = {tool: WORK / f"predict.{name}.{tool}" for tool in ("svmkit", *programs)}
         rows: list[Command] = [
             ("svmkit", [SVMKIT, "predict", "-q", str(test), str(model), str(outputs["svmkit"])], None),
@@ -296,7 +299,7 @@ def run(names: list[str], peers: Peers, args: argparse.Namespace) -> int:
     here, code = machine(), 0
     print(f"On {here}." if args.markdown else here)
     say("compiling what is not yet compiled")
-    measure([SVMKIT, "warmup", "-q"], args.limit)
+    measure([SVMKIT, "warmup", "-q"], PREPARING_S)
     for name in names:
         try:
             record = SECTIONS[name](peers, args) if name in SECTIONS else training(BY_NAME[name], peers, args)

@@ -238,6 +238,20 @@ def test_a_case_keeps_every_tool_in_turn(data: Path, tmp_path: Path, monkeypatch
         bench.training(case, bench_tools.Peers(programs, {}), argparse.Namespace(runs=1, limit=300.0, only=["absent"]))
 
 
+def test_commands_take_turns_and_failures_keep_their_rows(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    note = f"import sys\nopen({str(log)!r}, 'a').write(sys.argv[0][-4:] + ' ')\n"
+    good, fail = script(tmp_path / "good", note), script(tmp_path / "fail", note + "sys.exit('no memory')")
+    slow = script(tmp_path / "slow", note + "import time; time.sleep(60)")
+    rows: list[bench.Command] = [("good", [good], None), ("fail", [fail], None), ("slow", [slow], None)]
+    record, runs = bench.commands("some", "Some", rows, 2, 3.0)
+    assert log.read_text().split() == ["good", "fail", "slow", "good"]
+    assert [len(runs[title]) for title in ("good", "fail", "slow")] == [2, 0, 0]
+    assert [row[0] for row in record["table"]] == ["command", "good", "fail", "slow"]
+    assert [row[1] for row in record["table"][2:]] == ["exit 1", "> 3 s"]
+    assert record["notes"] == ["some, fail: exit 1: no memory"]
+
+
 # --- tables -----------------------------------------------------------------------------------------------------------------
 
 
