@@ -39,6 +39,7 @@ ORDERED = {"contract", "nnan", "ninf", "nsz", "arcp"}
 REASSOCIATED = ORDERED | {"reassoc"}
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CTYPES: dict[str, Any] = {
     "f8": ctypes.c_double,
     "f4": ctypes.c_float,
@@ -49,6 +50,8 @@ _CTYPES: dict[str, Any] = {
     "u1": ctypes.c_uint8,
     "void": ctypes.c_int64,
 }
+#: How long to wait for another process that is compiling the same function, before compiling it once more.
+_WAIT_S = 30.0
 _compiling: list[tuple[float, float | None]] = [(0.0, None)]
 _REGISTRY: list[Compiled] = []
 _lock = threading.RLock()
@@ -75,7 +78,7 @@ class Helper:
             if self.intrinsic:
                 self._resolved = self.function()
             else:
-                options = {"fastmath": self.fastmath, "forceinline": self.inline, **_OPTIONS}
+                options = {"fastmath": self.fastmath, "forceinline": self.inline, **_OPTIONS, **_NO_WRAPPERS}
                 self._resolved = numba.njit(**options)(_with_helpers(self.function))
         return self._resolved
 
@@ -99,15 +102,24 @@ class Compiled:
         return f"{self.__module__}.{self.__name__}"
 
     def __call__(self, *args: Any) -> Any:
-        return (self._call or self.load())(*args)
+        call = self._call or self.load()
+        assert call is not None
+        return call(*args)
 
-    def load(self) -> Callable[..., Any]:
-        """Finds the function in the store or compiles it; returns what is to be called."""
+    def load(self, wait: bool = True) -> Callable[..., Any] | None:
+        """Finds the function in the store or compiles it; returns what is to be called.
+
+        Where another process is compiling it, waits for that; without ``wait`` returns None.
+        """
         with _lock:
             if self._call is None:
                 with _counted():
-                    self._call = _numba_call(self) if _plain_numba() else _native_call(self)
+                    self._call = _numba_call(self) if plain_numba() else _native_call(self, _WAIT_S if wait else 0.0)
         return self._call
+
+    def is_ready(self) -> bool:
+        """Whether ``load`` has nothing to compile."""
+        return self._call is not None or _store.has(self.name)
 
     def dispatcher(self, **options: Any) -> Any:
         """numba's own dispatcher for this function, compiled for the signature alone."""
@@ -211,7 +223,8 @@ def _global_names(code: CodeType) -> set[str]:
     return names
 
 
-def _plain_numba() -> bool:
+def plain_numba() -> bool:
+    """Whether numba itself calls the functions, in place of stored machine code."""
     return os.environ.get("SVMKIT_JIT") == "numba" or not sys.platform.startswith("linux")
 
 
@@ -226,18 +239,15 @@ def _numba_call(function: Compiled) -> Callable[..., Any]:
     return dispatcher
 
 
-def _native_call(function: Compiled) -> Callable[..., Any]:
-    """Binds the stored object code, making and storing it first where it is missing.
+def _native_call(function: Compiled, wait_s: float) -> Callable[..., Any] | None:
+    """Binds the stored object code, making and storing it first where it is missing; None if another process still makes it.
 
     numba's native convention: ``i32 f(result *, exception **, arguments)``, an array passed as
     (meminfo, parent, item count, item size, data, shape…, strides…); the first two only matter to reference counts.
     """
-    ours = function.name.startswith("svmkit.")  # the store's name covers our sources alone
-    code = _store.get(function.name) if ours else b""
+    code = _object_code(function, wait_s)
     if not code:
-        code = _compile(function)
-        if ours:
-            _store.put(function.name, code)
+        return None
     address = _store.link(code, function.name)
     flat: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
     for kind, ndim in function.arguments:
@@ -272,22 +282,71 @@ def _native_call(function: Compiled) -> Callable[..., Any]:
     return call
 
 
+def _object_code(function: Compiled, wait_s: float) -> bytes:
+    """The function's machine code, from the store or made now; empty if another process is at it and ``wait_s`` is 0."""
+    if not function.name.startswith("svmkit."):  # the store's name covers our sources alone
+        return _compile(function)
+    code = _store.get(function.name)
+    if not code:
+        with _store.claimed(function.name, wait_s) as mine:
+            code = _store.get(function.name)
+            if not code and (mine or wait_s):
+                code = _compile(function)
+                _store.put(function.name, code)
+    return code
+
+
 def _compile(function: Compiled) -> bytes:
-    """Machine code of ``function`` under its plain name, from numba's optimised LLVM IR."""
+    """Machine code of ``function`` under its plain name, by way of numba's LLVM IR."""
     for listener in _notice:
         listener(function.name)
-    with _signals_held():
-        made = function.dispatcher(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    with _signals_held(), _plain_ir():
+        made = function.dispatcher(**_NO_WRAPPERS)
     (overload,) = made.overloads.values()
     symbol = overload.fndesc.llvm_func_name
-    ir = overload.library.get_llvm_str().replace(symbol, function.name)
-    binding = _store.llvm()
-    module = binding.parse_assembly(ir)
+    module = _store.llvm().parse_assembly(f'source_filename = "{function.name}"')
+    for library in _with_callees(overload.library):
+        module.link_in(library._final_module, preserve=True)
     for other in [*module.functions, *module.global_variables]:
-        if not other.is_declaration and other.name != function.name:
+        if other.name == symbol:
+            other.name = function.name
+        elif not other.is_declaration:
             other.linkage = "internal"  # objects loaded side by side must not share one another's helpers
-    code: bytes = _store.target_machine().emit_object(module)
-    return code
+    return _store.machine_code(module)
+
+
+def _with_callees(library: Any) -> list[Any]:
+    """numba's library of a function and those of all that it calls, each once."""
+    found = [library]
+    for one in found:
+        found += [other for other in dict.fromkeys(one._linking_libraries) if other not in found]
+    return found
+
+
+@contextmanager
+def _plain_ir() -> Iterator[None]:
+    """Has numba stop at unoptimised IR: it would link, optimise and emit each helper by itself, and again in each caller.
+
+    An entry with all it calls is optimised once instead, afterwards: that takes a third off a cold start.
+    """
+    from numba.core.registry import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+
+    class PlainLibrary(codegen._library_class):  # type: ignore[misc, name-defined]
+        def add_llvm_module(self, module: Any) -> None:
+            module.data_layout = self._codegen._data_layout
+            self._final_module.link_in(module)
+
+        def finalize(self) -> None:
+            self._finalized = True
+
+    codegen._library_class = PlainLibrary
+    codegen.set_env = lambda name, env: None  # what Python objects the code uses: none
+    try:
+        yield
+    finally:
+        del codegen._library_class, codegen.set_env
 
 
 @contextmanager

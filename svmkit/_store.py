@@ -1,7 +1,8 @@
 """Machine code on disk and in memory: where compiled functions are kept between processes, and how they are loaded.
 
 The store is ``$SVMKIT_CACHE`` (default ``$XDG_CACHE_HOME/svmkit`` or ``~/.cache/svmkit``), one folder per hash of our sources,
-numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm.
+numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm, and each
+function is claimed before it is compiled, so they share the work.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import os
 import platform
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec, source_hash
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from svmkit import _link
 
@@ -33,6 +37,18 @@ def get(name: str) -> bytes:
         return (folder / f"{name}.o").read_bytes()
     except OSError:
         return b""
+
+
+def has(name: str) -> bool:
+    """Whether the object code of function ``name`` is stored."""
+    folder = store()
+    return folder is not None and (folder / f"{name}.o").exists()
+
+
+def is_empty() -> bool:
+    """Whether there is a store that can be written, and nothing in it yet."""
+    folder = store()
+    return folder is not None and os.access(folder, os.W_OK) and not any(folder.iterdir())
 
 
 def link(code: bytes, symbol: str) -> int:
@@ -68,6 +84,15 @@ def target_machine() -> Any:
         reloc="static" if x86 else "default",
         codemodel="jitdefault",
     )
+
+
+def machine_code(module: Any) -> bytes:
+    """The object code of an LLVM module, which it optimises."""
+    binding, machine = llvm(), target_machine()
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(3))
+    builder.getModulePassManager().run(module, builder)
+    code: bytes = machine.emit_object(module)
+    return code
 
 
 @cache
@@ -145,6 +170,46 @@ def put(name: str, code: bytes) -> None:
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def claimed(name: str, wait_s: float) -> Iterator[bool]:
+    """Inside the block other processes leave function ``name`` to this one; False if one of them had it for all of ``wait_s``.
+
+    The claim is a lock on a file, so it ends with the process that holds it. Where no file can be locked every claim succeeds,
+    and processes do the same work side by side.
+    """
+    folder = store()
+    try:
+        file = None if folder is None else open(folder / f"{name}.lock", "w")  # noqa: SIM115  (closed below)
+    except OSError:
+        file = None
+    if file is None:
+        yield True
+        return
+    with file:
+        mine = _locked(file, wait_s)
+        try:
+            yield mine
+        finally:
+            if mine:
+                Path(file.name).unlink(missing_ok=True)
+
+
+def _locked(file: TextIO, wait_s: float) -> bool:
+    import fcntl
+
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.01)
+        except OSError:  # a file system without locks
+            return True
 
 
 def _drop_old_stores(newest: Path) -> None:

@@ -13,26 +13,33 @@ from svmkit.cli.progress import Reporter
 @click.command("warmup", context_settings=CONTEXT)
 @quiet_option
 def command(quiet: bool) -> None:
-    """Compile all inner loops for this machine and keep them in the store.
+    """Compile all inner loops for this machine and keep them in the store, and Python's byte code beside the sources.
 
     The store is $SVMKIT_CACHE, else svmkit in $XDG_CACHE_HOME or ~/.cache; it is safe to delete.
     """
+    import compileall
     import pkgutil
     from importlib import import_module
 
     import svmkit
-    from svmkit import _jit, _store
+    from svmkit import _ahead, _jit, _store, parallel
 
-    for module in pkgutil.walk_packages(svmkit.__path__, "svmkit."):
-        if not module.name.startswith(("svmkit.cli", "svmkit.__main__")):
-            import_module(module.name)
+    found = (module.name for module in pkgutil.walk_packages(svmkit.__path__, "svmkit."))
+    modules = [name for name in found if not name.startswith(("svmkit.cli", "svmkit.__main__", "svmkit._ahead"))]
+    for module in modules:
+        import_module(module)
+    compileall.compile_dir(svmkit.__path__[0], quiet=2)  # a fifth of a short run's time where Python keeps none by itself
     functions = list(_jit.registry())
     began = time.perf_counter()
+    if not _jit.plain_numba() and not all(function.is_ready() for function in functions):
+        _ahead.start(modules, parallel.cores() - 1)
     with Reporter(quiet) as reporter:
-        for number, function in enumerate(functions, start=1):
-            text = f"{number} of {len(functions)}: {function.name}"
-            reporter.show(lambda elapsed, text=text: f"{elapsed:.1f} s, {text}")  # type: ignore[misc]
-            function.load()
+        for wait in (False, True):  # what other processes are compiling comes last
+            for function in functions:
+                ready = sum(function.is_ready() for function in functions)
+                text = f"{ready} of {len(functions)} ready, now {function.name}"
+                reporter.show(lambda elapsed, text=text: f"{elapsed:.1f} s, {text}")  # type: ignore[misc]
+                function.load(wait)
         if not quiet:
             store = _store.store()
             kept = f"kept in {store}" if store is not None else "which could not be kept: the store cannot be written"

@@ -118,11 +118,12 @@ class ColdStart:
 
 
 def announce_compiling(name: str) -> None:
-    """Lets a first run of the tool ``name`` that has to compile for long say so; ends with ``run_tool``."""
-    from svmkit import _jit
+    """Prepares for a first run: the tool ``name`` says so if it has to compile for long (until ``run_tool`` ends)."""
+    from svmkit import _ahead, _jit
 
     _listening.append(ColdStart(name))
     _jit.on_compile(_listening[-1].hear)
+    _ahead.start_if_cold()
 
 
 def _show_usage(complaint: str, usage: str) -> int:

@@ -1,0 +1,55 @@
+"""Compiling on other cores: processes that fill the store with what this one will need next, or with everything.
+
+Processes, because numba holds Python's lock while it works. ``python -m svmkit._ahead MODULE…`` compiles what the modules mark,
+leaving out what other processes have claimed (_store.py), until all is done or its standard input is closed: so it learns that
+the process which started it has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from svmkit import _jit, _store
+
+#: The modules whose code most runs need once they have read their data.
+_AFTER_READING = ("svmkit.engine.table", "svmkit.engine.qp")
+_started: list[Any] = []  # keeps their standard input open for as long as this process lives
+
+
+def start_if_cold() -> None:
+    """If nothing is compiled yet, lets a second process compile what comes after the reader while this one goes on."""
+    if not _jit.plain_numba() and len(os.sched_getaffinity(0)) > 1 and _store.is_empty():
+        start(_AFTER_READING)
+
+
+def start(modules: Iterable[str], processes: int = 1) -> None:
+    """Starts processes that compile the functions of ``modules``; where that fails, nothing is lost but time."""
+    import subprocess
+
+    command = [sys.executable, "-m", "svmkit._ahead", *modules]
+    for _ in range(processes):
+        try:
+            started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except OSError:
+            return
+        _started.append(started)
+
+
+def main(modules: Sequence[str]) -> None:
+    """Compiles the functions of ``modules`` in their order, float64 first: every run certifies its results in it."""
+    import select
+
+    for module in modules:
+        import_module(module)
+    for function in sorted(_jit.registry(), key=lambda function: function.name.endswith("_f4")):
+        if select.select([sys.stdin], [], [], 0)[0]:
+            return
+        function.load(wait=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
