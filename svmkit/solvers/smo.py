@@ -59,7 +59,7 @@ _NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 2.0
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 2e7
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
-_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 2
+_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
 #: it counts as stalled.
 _PATIENCE = 3
