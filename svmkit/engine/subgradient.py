@@ -19,10 +19,13 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
+from numpy import uint32, uint64
+
+from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.columns import both_precisions
 from svmkit.engine.rng import below
 
+_ONE = uint64(1)
 #: How iterates are averaged.
 NO_AVERAGE, UNIFORM, BY_STEP = range(3)
 
@@ -101,12 +104,20 @@ block_steps = both_precisions(
 )
 
 
-@helper(REASSOCIATED)
+@helper(ORDERED)
 def _dot(indices: Any, data: Any, begin: Any, end: Any, v: Any) -> Any:
-    total = 0.0
-    for e in range(begin, end):
-        total += data[e] * v[indices[e]]
-    return total
+    """v · row, its places unsigned: of a signed one numba asks each time whether it counts from the end. Two sums: one alone
+    would wait for its own last addition.
+    """
+    one, other = 0.0, 0.0
+    e, last = uint64(begin), uint64(end)
+    while e + _ONE < last:
+        one += data[e] * v[uint32(indices[e])]
+        other += data[e + _ONE] * v[uint32(indices[e + _ONE])]
+        e += _ONE + _ONE
+    if e < last:
+        one += data[e] * v[uint32(indices[e])]
+    return one + other
 
 
 @compiled(
@@ -170,8 +181,8 @@ def linear_steps(
 
 @helper(ORDERED)
 def _add(indices: Any, data: Any, begin: Any, end: Any, factor: Any, v: Any) -> None:
-    for e in range(begin, end):
-        v[indices[e]] += factor * data[e]
+    for e in range(uint64(begin), uint64(end)):
+        v[uint32(indices[e])] += factor * data[e]
 
 
 @helper(ORDERED)

@@ -1,7 +1,9 @@
 """Pegasos: stochastic subgradient steps on the primal, for any kernel and, on w itself, for linear f.
 
 Solves    min  (λ/2)‖w‖² + (1/n) Σ ω_i max(0, 1 − y_i ⟨w, φ(x_i)⟩),    λ = 1/(n·mean C), ω_i = C_i / mean C
-          which is the C-form divided by n·mean C; there is no bias
+          which is the C-form divided by n·mean C
+Bias      none; or free, as a constant feature B: its weight counts in ‖w‖², so steps go to an optimum near that of the free
+          bias, the nearer the larger B; what is reported is measured against the free one
 Steps     t = 1, 2, …: k examples drawn with replacement, A those of them with a margin below 1; w ← (1 − 1/t)w +
           (1/(λtk)) Σ_A ω_i y_i φ(x_i), which from w = 0 is 1/(λt) times a sum of one term for each violation
 Stops     after the stated number of epochs (n examples drawn), or when a look at the certificate shows gap ≤ eps·primal;
@@ -33,16 +35,16 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.trace import Progress
 
-SUMMARY = "Pegasos: stochastic subgradient steps, kernel or linear; no bias"
+SUMMARY = "Pegasos: stochastic subgradient steps, kernel or linear; no bias, or one as a feature"
 PAPER = "Shalev-Shwartz, Singer, Srebro & Cotter, Math. Programming 127 (2011) 3–30"
 EXACT = False
-ACCURACY: float | None = 0.25
-BIASES: tuple[Bias, ...] = ("none",)
+ACCURACY: float | None = 0.3
+BIASES: tuple[Bias, ...] = ("none", "free")
 
 _AVERAGES = {"none": loops.NO_AVERAGE, "uniform": loops.UNIFORM, "step": loops.BY_STEP}
 _RESPONSES = ("all", "demand")
-#: Examples to a block: its kernel values cost 256 of the n of a violation.
-_BLOCK = 256
+#: Examples to a block: enough for a product with a hundred columns, and few against the n values of each column.
+_BLOCK = 512
 #: A kernel block must hold a whole step.
 _LARGEST_BATCH = 1024
 #: A look at the certificate may cost this share of the work since the last one.
@@ -62,19 +64,18 @@ class Options:
     )
     projection: bool = field(default=True, metadata={"help": "keep w in the ball of radius 1/√λ, where the optimum lies"})
     hold_step: bool = field(default=False, metadata={"help": "t grows only after steps with a margin below 1"})
+    bias: float = field(default=1.0, metadata={"help": "the constant feature that stands for a bias, with --bias free"})
     responses: str = field(default="all", metadata={"help": "all: kept for every example; demand: summed over support vectors"})
 
 
 def supports(problem: Problem) -> str | None:
-    """Takes every problem without a free bias."""
-    if problem.bias not in BIASES:
-        return f"--solver pegasos: solves without a bias only ({', '.join(BIASES)})"
+    """Takes every problem."""
     return None
 
 
 @dataclass
 class _Steps:
-    """What both forms keep: the problem in λ-form and how far the run is."""
+    """What both forms keep: the problem in λ-form, the feature ``constant`` that stands for a bias, and how far the run is."""
 
     problem: Problem
     options: Options
@@ -82,6 +83,7 @@ class _Steps:
     seed: int
     lam: float
     omega: Floats
+    constant: float
     total: int
     sums: Floats
     counts: Ints
@@ -131,7 +133,7 @@ class _Kernel:
 
 @dataclass
 class _Linear:
-    """w = scale·v = scale·Σ a_i y_i x_i over the features ``names``, with the sums that make averages (subgradient.py)."""
+    """w = scale·v = scale·Σ a_i y_i x_i over the features ``names`` and the constant one; averages as in subgradient.py."""
 
     steps: _Steps
     rows: Rows
@@ -159,6 +161,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         seed=seed,
         lam=1.0 / (problem.n * mean),
         omega=problem.upper / mean,
+        constant=options.bias if problem.bias == "free" else 0.0,
         total=max(1, ceil(options.epochs * problem.n / options.batch)),
         sums=np.array([1.0, 0.0, 0.0, 0.0]),
         counts=np.array([1, 0, 0, 0]),
@@ -171,6 +174,8 @@ def _check(options: Options, linear: bool) -> None:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
     if options.batch < 1:
         raise UsageError(f"-O batch={options.batch}: must be at least 1")
+    if not (options.bias > 0 and isfinite(options.bias)):
+        raise UsageError(f"-O bias={options.bias:g}: must be greater than 0")
     if not linear and options.batch > _LARGEST_BATCH:
         raise UsageError(f"-O batch={options.batch}: at most {_LARGEST_BATCH} with a kernel other than linear")
     for key, value, known in (("average", options.average, _AVERAGES), ("responses", options.responses, _RESPONSES)):
@@ -226,14 +231,14 @@ def _look(state: _State, cost: float) -> None:
 
 def _start_kernel(steps: _Steps) -> _Kernel:
     n = steps.problem.n
-    steps.sums[loops.KEPT] = 1.0
+    square = diagonal(steps.problem.rows, steps.problem.kernel) + steps.constant**2
     return _Kernel(
         steps=steps,
         engine=Engine(steps.problem.rows, steps.problem.kernel),
         beta=np.zeros(n),
         beta_sum=np.zeros(n if steps.options.average != "none" else 0),
         responses=np.zeros(n) if steps.options.responses == "all" else None,
-        omega=np.where(diagonal(steps.problem.rows, steps.problem.kernel) == 0, 0.0, steps.omega),
+        omega=np.where(square == 0, 0.0, steps.omega),
         hits=np.empty(steps.options.batch, np.int64),
     )
 
@@ -268,13 +273,16 @@ def _open(state: _Kernel) -> _Block:
         c = np.zeros(len(rows))
         support = np.flatnonzero(state.beta)
         state.engine.apply(state.engine.packed.take(rows), support, state.beta[support], c)
+        c += steps.constant**2 * state.beta.sum()
     else:
         c = state.responses[rows]
+    K = state.engine.block(rows, rows)
+    K += K.dtype.type(steps.constant**2)
     steps.sums[loops.KEPT], steps.sums[loops.KEPT_SUM] = 1.0, 0.0
     return _Block(
         rows=rows,
         place=place,
-        K=state.engine.block(rows, rows),
+        K=K,
         y=steps.problem.y[rows],
         omega=state.omega[rows],
         c=c,
@@ -308,6 +316,7 @@ def _close(state: _Kernel, block: _Block) -> None:
         state.responses *= state.steps.sums[loops.KEPT]
         changed = np.flatnonzero(block.change)
         state.engine.apply(state.engine.packed, block.rows[changed], block.change[changed], state.responses)
+        state.responses += state.steps.constant**2 * block.change.sum()
 
 
 def _kernel_solution(state: _Kernel) -> Solution:
@@ -316,7 +325,8 @@ def _kernel_solution(state: _Kernel) -> Solution:
     if weights > 0:
         beta = beta_sum / weights
     origin = np.flatnonzero(beta)
-    return Solution(basis=state.steps.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=0.0)
+    rho = -float(beta.sum()) * state.steps.constant**2
+    return Solution(basis=state.steps.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=rho)
 
 
 # --- linear ---------------------------------------------------------------------------------------------------------------
@@ -325,17 +335,31 @@ def _kernel_solution(state: _Kernel) -> Solution:
 def _start_linear(steps: _Steps) -> _Linear:
     rows, n = steps.problem.rows, steps.problem.n
     names = np.unique(rows.indices)
+    rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
+    if steps.constant:
+        rows = _with_feature(rows, len(names), steps.constant)
+    width = len(names) + (steps.constant > 0)
     averaged = steps.options.average != "none"
     return _Linear(
         steps=steps,
-        rows=rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32)),
+        rows=rows,
         names=names,
         square=rows.sqnorms(),
-        v=np.zeros(len(names)),
+        v=np.zeros(width),
         a=np.zeros(n),
-        late_v=np.zeros(len(names) * averaged),
+        late_v=np.zeros(width * averaged),
         late_a=np.zeros(n * averaged),
         hits=np.empty(steps.options.batch, np.int64),
+    )
+
+
+def _with_feature(rows: Rows, number: int, value: float) -> Rows:
+    """``rows`` with one more nonzero in each."""
+    ends = rows.indptr[1:]
+    return rows._replace(
+        data=np.insert(rows.data, ends, value),
+        indices=np.insert(rows.indices, ends, number),
+        indptr=rows.indptr + np.arange(rows.n + 1),
     )
 
 
@@ -364,18 +388,19 @@ def _linear_solution(state: _Linear) -> Solution:
         alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]
     else:
         w, alpha = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a
-    used = np.flatnonzero(w)
+    steps, width = state.steps, len(state.names)
+    used = np.flatnonzero(w[:width])
     count = min(1, len(used))
     basis = Rows(
         data=w[used],
         indices=state.names[used],
         indptr=np.array([0, len(used)][: count + 1]),
-        n_features=state.rows.n_features,
+        n_features=steps.problem.rows.n_features,
     )
     return Solution(
         basis=basis,
         origin=np.full(count, -1),
         coef=np.ones(count),
-        rho=0.0,
-        alpha=np.minimum(alpha, state.steps.problem.upper),
+        rho=-steps.constant * float(w[width:].sum()),
+        alpha=np.minimum(alpha, steps.problem.upper),
     )

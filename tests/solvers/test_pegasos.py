@@ -17,7 +17,7 @@ from svmkit.data import Floats
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, RBF, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import pegasos
 from svmkit.solvers.base import run
 from svmkit.trace import Status
@@ -27,6 +27,8 @@ def naive(problem: Problem, K: Floats, seed: int, options: pegasos.Options) -> I
     """After each step: the coefficients of the result, and the kernel values used on demand and with all responses kept."""
     n, y, k = problem.n, problem.y, options.batch
     lam, omega = 1.0 / problem.upper.sum(), problem.upper / problem.upper.mean()
+    if problem.bias == "free":
+        K = K + options.bias**2
     w, total, weights = np.zeros(n), np.zeros(n), 0.0
     on_demand = kept = step = 0
     t = 1
@@ -73,32 +75,33 @@ NAMES = ["rbf", "polynomial", "sigmoid", "example weights", "rbf, C 100000", "du
 LINEAR_NAMES = ["linear", "linear, C 100", "empty rows, linear", "sparse, linear", "two equal rows"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "bias"), [*((name, "none") for name in NAMES), ("rbf", "free"), ("empty rows", "free")])
 @pytest.mark.parametrize("responses", ["all", "demand"])
-def test_every_step_is_that_of_the_plain_algorithm(name: str, responses: str, float64: None) -> None:
-    case = replace(named(name), bias="none")
+def test_every_step_is_that_of_the_plain_algorithm(name: str, bias: Bias, responses: str, float64: None) -> None:
+    case = replace(named(name), bias=bias)
     K = kernel_matrix(case)
     for given in VARIANTS:
-        options = pegasos.Options(**given, responses=responses, epochs=1000)
+        options = pegasos.Options(**given, responses=responses, bias=0.7, epochs=1000)
         state = pegasos.start(case, options, 1e-9, seed=3)
         for step, (beta, on_demand, kept) in enumerate(naive(case, K, 3, options), 1):
             progress = pegasos.advance(state, 1)
             assert progress.kernel_evaluations == (kept if responses == "all" else on_demand)
             if step % 20 == 0:
-                scale = np.abs(beta).max()
-                assert coefficients(case, pegasos.solution(state)) == pytest.approx(beta, rel=1e-7, abs=1e-9 * scale)
+                found, scale = pegasos.solution(state), np.abs(beta).max()
+                assert coefficients(case, found) == pytest.approx(beta, rel=1e-7, abs=1e-9 * scale)
+                assert found.rho == pytest.approx(-0.49 * beta.sum() * (bias == "free"), rel=1e-7, abs=1e-7 * scale)
                 assert progress.n_support == np.count_nonzero(beta)
-            if step * options.batch >= 600:
+            if step * options.batch >= 400:
                 break
 
 
-@pytest.mark.parametrize("name", LINEAR_NAMES)
-def test_every_linear_step_is_that_of_the_plain_algorithm(name: str) -> None:
+@pytest.mark.parametrize(("name", "bias"), [*((name, "none") for name in LINEAR_NAMES), ("empty rows, linear", "free")])
+def test_every_linear_step_is_that_of_the_plain_algorithm(name: str, bias: Bias) -> None:
     """w of the plain run's coefficients, at first and after so many steps that w's scale is taken up many times."""
-    case = replace(named(name), bias="none")
+    case = replace(named(name), bias=bias)
     K, X = kernel_matrix(case), case.rows.to_dense()
     for given in VARIANTS:
-        options = pegasos.Options(**given, epochs=5000)
+        options = pegasos.Options(**given, bias=0.7, epochs=5000)
         state = pegasos.start(case, options, 1e-9, seed=4)
         for step, (beta, _, _) in enumerate(naive(case, K, 4, options), 1):
             progress = pegasos.advance(state, 1)
@@ -108,7 +111,9 @@ def test_every_linear_step_is_that_of_the_plain_algorithm(name: str) -> None:
                 w = X.T @ beta
                 dense = np.zeros(len(w))
                 dense[found.basis.indices] = found.basis.data
-                assert dense == pytest.approx(w, rel=1e-6, abs=1e-7 * np.abs(w).max())
+                assert dense == pytest.approx(w, rel=1e-6, abs=1e-7 * np.abs(w).max() + 1e-12 * np.abs(beta).max())
+                rho = -0.49 * beta.sum() * (bias == "free")
+                assert found.rho == pytest.approx(rho, rel=1e-6, abs=1e-7 * np.abs(beta).max())
                 alpha = np.minimum(beta * case.y, case.upper)
                 assert found.alpha == pytest.approx(alpha, rel=1e-6, abs=1e-7 * np.abs(alpha).max())
             if step >= 700:
@@ -130,7 +135,7 @@ def test_float32_steps_are_those_of_float64(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_size_of_blocks_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch, float64: None) -> None:
     case = replace(named("300 rows, rbf"), bias="none")
     found = []
-    for block in (256, size):
+    for block in (512, size):
         monkeypatch.setattr(pegasos, "_BLOCK", block)
         state = pegasos.start(case, pegasos.Options(batch=3), 1e-9, seed=1)
         progress = pegasos.advance(state, 501)
@@ -183,6 +188,7 @@ def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
         (RBF, {"epochs": float("inf")}, "epochs=inf"),
         (LINEAR, {"batch": 0}, "batch=0"),
         (RBF, {"batch": 1025}, "at most 1024"),
+        (RBF, {"bias": 0.0}, "bias=0"),
         (RBF, {"average": "mean"}, "average=mean"),
         (RBF, {"responses": "some"}, "responses=some"),
     ],
