@@ -27,7 +27,7 @@ PIECE_ROWS = 4096
 
 
 @helper(ORDERED)
-def _dot(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+def dot_row(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     """w · row. Four sums: one alone would wait for its own last addition."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     k, end = uint64(k0), uint64(k1)
@@ -44,7 +44,7 @@ def _dot(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
 
 
 @helper(ORDERED)
-def _add(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+def add_row(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
     """w += step · row."""
     for k in range(uint64(k0), uint64(k1)):
         w[uint32(indices[k])] += step * data[k]
@@ -88,13 +88,13 @@ def _ask_for(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variable
 @compiled(f"void({_ROWS}f8[:], f8[:])", ORDERED)
 def _fold(indptr: Any, indices: Any, data: Any, weights: Any, w: Any) -> None:
     for r in range(len(weights)):
-        _add(indices, data, indptr[r], indptr[r + 1], weights[r], w)
+        add_row(indices, data, indptr[r], indptr[r + 1], weights[r], w)
 
 
 @compiled(f"void({_ROWS}i8, i8, f8[:], f8[:])", ORDERED)
 def _dots(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, w: Any, out: Any) -> None:
     for r in range(r0, r1):
-        out[r] = _dot(indices, data, indptr[r], indptr[r + 1], w)
+        out[r] = dot_row(indices, data, indptr[r], indptr[r + 1], w)
 
 
 def fold(rows: Rows, weights: Floats, width: int) -> Floats:
@@ -133,7 +133,7 @@ def descend(
         used += 1
         k0, k1 = indptr[i], indptr[i + _ONE]
         now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
-        gradient = sign * _dot(indices, data, k0, k1, w) - 1.0
+        gradient = sign * dot_row(indices, data, k0, k1, w) - 1.0
         if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
             active -= 1
             order[at] = order[active]
@@ -149,7 +149,7 @@ def descend(
         new = min(max(wanted, 0.0), upper)
         if new != now:
             variables[i, 0] = new
-            _add(indices, data, k0, k1, (new - now) * sign, w)
+            add_row(indices, data, k0, k1, (new - now) * sign, w)
             place[2] += 1
     place[0], place[1] = at, active
     return used

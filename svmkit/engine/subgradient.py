@@ -19,13 +19,11 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from numpy import uint32, uint64
-
 from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.columns import both_precisions
+from svmkit.engine.linear import add_row, dot_row
 from svmkit.engine.rng import below
 
-_ONE = uint64(1)
 #: How iterates are averaged.
 NO_AVERAGE, UNIFORM, BY_STEP = range(3)
 
@@ -104,22 +102,6 @@ block_steps = both_precisions(
 )
 
 
-@helper(ORDERED)
-def _dot(indices: Any, data: Any, begin: Any, end: Any, v: Any) -> Any:
-    """v · row, its places unsigned: of a signed one numba asks each time whether it counts from the end. Two sums: one alone
-    would wait for its own last addition.
-    """
-    one, other = 0.0, 0.0
-    e, last = uint64(begin), uint64(end)
-    while e + _ONE < last:
-        one += data[e] * v[uint32(indices[e])]
-        other += data[e + _ONE] * v[uint32(indices[e + _ONE])]
-        e += _ONE + _ONE
-    if e < last:
-        one += data[e] * v[uint32(indices[e])]
-    return one + other
-
-
 @compiled(
     "void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:],"
     " i8, i8, f8, i8, i8, i8, i8, i8)",
@@ -141,7 +123,7 @@ def linear_steps(
         for j in range(k):
             i = below(seed, stream, s * k + j, n)
             if square[i] > 0:
-                response = _dot(indices, data, indptr[i], indptr[i + 1], v)
+                response = dot_row(indices, data, indptr[i], indptr[i + 1], v)
                 if y[i] * sums[SCALE] * response < 1:
                     if n_hits == 0:
                         dot = response
@@ -155,12 +137,12 @@ def linear_steps(
             size = omega[i] / (lam * t * k * sums[SCALE])
             if project:
                 if j > 0:
-                    dot = _dot(indices, data, indptr[i], indptr[i + 1], v)
+                    dot = dot_row(indices, data, indptr[i], indptr[i + 1], v)
                 sums[V_NORM2] += size * (2.0 * y[i] * dot + size * square[i])
-            _add(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
+            add_row(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
             a[i] += size
             if average != NO_AVERAGE:
-                _add(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
+                add_row(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
                 late_a[i] += size * sums[SCALE_SUM]
         counts[HITS] += n_hits
         norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
@@ -177,12 +159,6 @@ def linear_steps(
             sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
             sums[SCALE] = 1.0
             sums[SCALE_SUM] = 0.0
-
-
-@helper(ORDERED)
-def _add(indices: Any, data: Any, begin: Any, end: Any, factor: Any, v: Any) -> None:
-    for e in range(uint64(begin), uint64(end)):
-        v[uint32(indices[e])] += factor * data[e]
 
 
 @helper(ORDERED)
