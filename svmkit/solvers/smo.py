@@ -55,8 +55,8 @@ _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 #: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
 #: seem to have so many times their work left to do.
 _NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 2.0
-#: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's fixed cost in kernel values.
-_MULTIPLICATIONS, _NEWTON_START = 12.0, 2e7
+#: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
+_MULTIPLICATIONS, _NEWTON_START = 12.0, 1e10
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
@@ -302,7 +302,7 @@ def _worth_newton(state: _State) -> bool:
     if state.violation > _NEWTON_SHARE * state.first_violation or not 0 < n_free <= _NEWTON_FREE:
         return False
     nonzeros = len(active.packed.indices) / len(active.beta)
-    cost = n_free**3 / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta) + _NEWTON_START
+    cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
     left = max(state.halving_work, work - state.mark_work) * log(state.violation / state.eps, 2.0)
     return left >= state.newton_gain * cost
 
