@@ -1,4 +1,4 @@
-"""Parts of conjugate subgradient methods: the objective along a line, Wolfe's search on it, the least-norm point of a hull.
+"""Parts of conjugate subgradient methods: the objective along a line, Wolfe's search, the least-norm point of a hull, the gap.
 
 Along α + t·d, with the responses of α and of d known at every example, the λ-form is a piecewise quadratic in t,
 
@@ -26,6 +26,7 @@ _NARROW = 1e-9
 #: The least-norm point p is found when ⟨g, p⟩ ≥ (1 − this)·‖p‖² for every g.
 _NORM_TOLERANCE = 1e-9
 _MOST_PAIRS = 10_000
+_ROUNDING = 1e-12
 
 
 @compiled("void(f8[:], f8[:], f8[:], f8, f8[:])", REASSOCIATED)
@@ -95,6 +96,14 @@ def search(
             break
     t = high if high_is_good else low
     return t, t if t > 0 else high
+
+
+def relative_gap(f: float, bound: float) -> float:
+    """(f − D)/min(f, 1 − D) of a λ-form, which is 1 at α = 0: the gap as a share of what is left, or of all there is to gain.
+
+    At small C the optimum lies just below 1, and a gap small against f would let α = 0 pass for it.
+    """
+    return (f - bound) / max(min(f, 1.0 - bound), _ROUNDING)
 
 
 @compiled("void(f8[:, :], f8[:], f8[:])", ORDERED)

@@ -2,8 +2,8 @@
 
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
-Stops     at the largest sample, where the duality gap of f_S is at most eps·f_S; completed after ``iterations``, or where the
-          trust radius has shrunk to nothing (the validation sample sees no more progress)
+Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps; completed after
+          ``iterations``, or where the trust radius has shrunk to nothing (the validation sample sees no more progress)
 Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it; some vectors of length n
 Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"
 
@@ -31,7 +31,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import Line, least_norm, search
+from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
@@ -286,7 +286,7 @@ def _turn(state: _State) -> float:
         state.p, state.mean = g, _sum(1.0, hinge, 0.0, hinge)
         square = g.inner(g)
     _bound(state, hinge)
-    state.gap = (f - state.bound) / f if f > 0 else 0.0
+    state.gap = relative_gap(f, state.bound)
     return square
 
 
@@ -361,7 +361,7 @@ def _confirmed(state: _State) -> bool:
     response = cross_apply(rows.take(S), rows.take(S[used]), state.problem.kernel, coef[used][:, None])[:, 0]
     engine.evaluations += len(S) * len(used)
     f = _objective(state, _Function(coef, response))
-    return f - state.bound <= state.eps * f
+    return relative_gap(f, state.bound) <= state.eps
 
 
 def _bound(state: _State, point: _Function) -> float:

@@ -2,7 +2,8 @@
 
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 by        d = −(least-norm point of the bundle's hull), a step by Wolfe's search, the new subgradient joins the bundle
-Stops     (f − D)/f ≤ eps for the best dual value D so far, by float64 kernel values in the end; or after ``iterations``
+Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by float64 kernel values in the end; or after
+          ``iterations``
 Memory    a bundle of b subgradients: 4b + 8 vectors of length n; no kernel matrix
 Paper     Wolfe, Mathematical Programming Study 3 (1975) 145–173; the objective as in Zhang & Sen, eq. (1)
 
@@ -27,7 +28,7 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import Line, least_norm, search
+from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
 from svmkit.problem import Bias, Problem, Solution
@@ -191,7 +192,7 @@ def _iterate(state: _State) -> None:
     _join(state)
     f = _objective(state, state.response)
     p, square = _direction(state, f)
-    state.gap = (f - state.bound) / f if f > 0 else 0.0
+    state.gap = relative_gap(f, state.bound)
     state.iterations += 1
     reached = state.gap <= state.eps
     state.done = reached and state.gap >= -_NOISE and _confirmed(state)
@@ -223,7 +224,7 @@ def _confirmed(state: _State) -> bool:
     state.engine.evaluations += state.problem.n * len(used)
     state.fresh = fresh
     f = _objective(state, fresh)
-    return f - state.bound <= state.eps * f
+    return relative_gap(f, state.bound) <= state.eps
 
 
 def _search(state: _State, d: Floats, Kd: Floats, square: float) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def test_at_lambda_1_the_closed_form_is_reached() -> None:
         alpha = np.zeros(400)
         alpha[state.gram.rows] = state.alpha.coef
         best = 1 - (y @ K @ y) / (2 * 400**2)
-        assert best - 1e-12 <= primal_objective(K, case, alpha, 0.0) <= best * (1 + 1e-3)
+        assert best - 1e-12 <= primal_objective(K, case, alpha, 0.0) <= best + 1e-3 * (1 - best)
 
 
 @pytest.mark.parametrize("name", ["rbf", "class weights", "300 rows, linear", "separable, rbf", "unscaled, linear"])
@@ -144,7 +144,9 @@ def test_the_gap_bounds_the_distance_to_the_optimum(name: str) -> None:
     assert state.bound / state.lam <= best * (1 + 1e-9)
     assert progress.done == (progress.violation <= 1e-2)
     found = certify(case, scs.solution(state))
-    assert found.gap / found.primal <= progress.violation + 1e-5  # after one more step, at most
+    assert (
+        found.gap / min(found.primal, case.upper.sum() - found.dual) <= progress.violation + 1e-5
+    )  # after one more step, at most
 
 
 def test_float32_kernels_are_not_taken_at_their_word() -> None:
