@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 from shell import process, svmkit, write_blobs
+
+from svmkit import fit
 
 
 @pytest.mark.slow
@@ -23,6 +26,7 @@ def test_nothing_is_compiled_after_it(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == made
 
 
-def test_quiet_says_nothing() -> None:
+def test_quiet_says_nothing_and_byte_code_is_there() -> None:
     done = svmkit("warmup", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert Path(cache_from_source(fit.__file__)).exists()
