@@ -53,10 +53,10 @@ _FLOAT32_ERROR = 5e-7
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 #: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
-#: seem to have so many times their work left to do.
-_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 2.0
+#: seem to have so many times that work left to do.
+_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 1.5
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
-_MULTIPLICATIONS, _NEWTON_START = 12.0, 1e10
+_MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
