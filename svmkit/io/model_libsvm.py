@@ -250,6 +250,8 @@ def _read_kernel(header: _Header) -> Kernel:
         kernel = kernel._replace(degree=int(header.ints("degree", 1, least=0)[0]))
     if kind not in (LINEAR, PRECOMPUTED):
         kernel = kernel._replace(gamma=float(header.floats("gamma", 1)[0]))
+        if kernel.gamma < 0:
+            header.fail(header.line("gamma").number, f"`gamma` is {kernel.gamma:g}, it must not be negative")
     if kind in (POLYNOMIAL, SIGMOID):
         kernel = kernel._replace(coef0=float(header.floats("coef0", 1)[0]))
     return kernel

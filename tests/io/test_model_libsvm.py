@@ -49,6 +49,7 @@ def same(a: Model, b: Model) -> None:
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
+gammas = st.floats(min_value=0.0, allow_infinity=False)
 coefs = numbers.filter(lambda v: v != 0)
 
 
@@ -87,9 +88,9 @@ def models(draw: st.DrawFn) -> Model:
 
 kernels = st.one_of(
     st.just(Kernel(0)),
-    st.tuples(st.just(1), numbers, numbers, st.integers(0, 2**31 - 1)).map(lambda fields: Kernel(*fields)),
-    numbers.map(lambda gamma: Kernel(2, gamma)),
-    st.tuples(st.just(3), numbers, numbers).map(lambda fields: Kernel(*fields)),
+    st.tuples(st.just(1), gammas, numbers, st.integers(0, 2**31 - 1)).map(lambda fields: Kernel(*fields)),
+    gammas.map(lambda gamma: Kernel(2, gamma)),
+    st.tuples(st.just(3), gammas, numbers).map(lambda fields: Kernel(*fields)),
     st.just(Kernel(4)),
 )
 
@@ -147,6 +148,7 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("gamma 0.5", "gamma 1_0", "m, line 3: `gamma`: '1_0' is not a finite number"),
         ("gamma 0.5", "gamma nan", "m, line 3: `gamma`: 'nan' is not a finite number"),
         ("gamma 0.5", "gamma 1e999", "m, line 3: `gamma`: '1e999' is not a finite number"),
+        ("gamma 0.5", "gamma -0.5", "m, line 3: `gamma` is -0.5, it must not be negative"),
         ("gamma 0.5", "gamma 0.5\ngamma 1", "m, line 4: `gamma` stands here a second time"),
         ("nr_class 2", "nr_class 0", "m, line 4: `nr_class`: 0 must be at least 1"),
         ("nr_class 2", "nr_class two", "m, line 4: `nr_class`: 'two' is not an integer"),
