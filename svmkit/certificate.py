@@ -75,7 +75,7 @@ def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias)
     most = float(F[can_rise].max(initial=-np.inf))
     least = float(F[can_fall].min(initial=np.inf))
     worst = most - least if bias == "free" else np.maximum(most, -least)
-    return float(np.maximum(0.0, worst))  # max() would drop a nan
+    return abs(float(np.maximum(0.0, worst)))  # max() would drop a nan; abs() makes 0 of −0
 
 
 def _respond(problem: Problem, solution: Solution) -> Floats:

@@ -115,3 +115,10 @@ def test_a_violation_that_is_not_known_is_not_0(bias: Bias) -> None:
     """Where kernel values overflow, responses are nan."""
     F, y = np.array([np.nan, 1.0]), np.array([1.0, -1.0])
     assert np.isnan(kkt_violation(F, np.zeros(2), y, np.ones(2), bias))
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_no_violation_is_plain_zero(bias: Bias) -> None:
+    """And not −0, which a report would show with its sign."""
+    y, F = np.array([1.0, -1.0]), np.array([-0.0, 0.0])
+    assert math.copysign(1.0, kkt_violation(F, np.zeros(2), y, np.ones(2), bias)) == 1.0

@@ -29,6 +29,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear, qp, rng
 from svmkit.engine.kernels import Engine, cross_apply, renumbered
+from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.trace import Progress
 
@@ -49,9 +50,9 @@ _PATIENCE = 3
 
 @dataclass(frozen=True)
 class Options:
-    """``epochs``: it ends with the sweep in which there have been so many visits an example; ``shrinking`` sets aside."""
+    """``epochs``: the run ends with the sweep in which n·epochs visits are reached; ``shrinking`` sets variables aside."""
 
-    epochs: int = field(default=100_000, metadata={"help": "visits an example, on average, at most"})
+    epochs: float = field(default=1e5, metadata={"help": "times n examples are visited, at most"})
     shrinking: bool = field(default=True, metadata={"help": "set examples at their bounds aside (-h)"})
 
 
@@ -63,7 +64,9 @@ def supports(problem: Problem) -> str | None:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _Sweeps:
-    """A fresh state at α = 0; O(nonzeros)."""
+    """A fresh state at α = 0; O(nonzeros). Raises UsageError for an option that cannot be."""
+    if not options.epochs > 0:
+        raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
     form = _Linear if problem.kernel.kind == LINEAR else _Kernel
     return form(problem, options, eps, seed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.engine import kernels, rng
-from svmkit.errors import DataError
+from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import decision_values, predict
@@ -188,6 +189,12 @@ def test_kernel_values_that_overflow_are_a_stall_not_a_loop(kernel: Kernel) -> N
         progress = sdca.advance(state, 100_000)
     assert progress.stalled
     assert np.isfinite(sdca.solution(state).coef).all()
+
+
+@pytest.mark.parametrize("epochs", [0.0, -1.0, math.nan])
+def test_epochs_that_cannot_be(epochs: float) -> None:
+    with pytest.raises(UsageError, match="-O epochs"):
+        sdca.start(large(30), sdca.Options(epochs=epochs), 1e-3, 0)
 
 
 def test_it_says_why_it_takes_no_free_bias() -> None:
