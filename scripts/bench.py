@@ -34,7 +34,7 @@ from typing import Any
 
 import bench_report
 from bench_data import CASES, DATA, GROUPS, ROOT, WORK, Case, Missing, artificial, digits17, warm_page_cache
-from bench_tools import MODULES, SVMKIT, WORKER, Failed, Peers, Run, Tool, find_peers, measure, other_path, trainers
+from bench_tools import MODULES, SVMKIT, WORKER, Failed, Peers, Run, Tool, absent, find_peers, measure, other_path, trainers
 
 #: What is not measured may take this long.
 PREPARING_S = 24 * 3600.0
@@ -59,6 +59,8 @@ def training(case: Case, peers: Peers, args: argparse.Namespace) -> Record:
     warm_page_cache(train, test)
     WORK.mkdir(exist_ok=True)
     tools = trainers(case, peers, args.only)
+    for name in absent(tools, args.only):
+        say(f"{case.name}: {name} is not here or cannot train this; --list shows what is here")
     if not tools:
         raise Missing(f"none of {', '.join(args.only)} is here and can train this; --list shows what is here")
     models = {tool.name: WORK / f"{case.name}.{tool.name.replace(' ', '-')}.model" for tool in tools}

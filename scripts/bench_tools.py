@@ -130,9 +130,16 @@ def other_path(program: str) -> str | None:
 
 
 def trainers(case: Case, peers: Peers, only: list[str]) -> list[Tool]:
-    """svmkit and every peer that can train ``case``, or those named in ``only``."""
+    """svmkit and every peer that can train ``case``, or those named in ``only``, by their own names or their modules'."""
     tools = _linear(peers) if case.linear else _kernel(peers)
-    return [tool for tool in tools if not only or tool.name in only]
+    wanted = {MODULES.get(name, name) for name in only}
+    return [tool for tool in tools if not only or tool.name in wanted]
+
+
+def absent(tools: list[Tool], only: list[str]) -> list[str]:
+    """Names in ``only`` that none of ``tools`` bears."""
+    here = {tool.name for tool in tools}
+    return [name for name in only if MODULES.get(name, name) not in here]
 
 
 def _kernel(peers: Peers) -> list[Tool]:

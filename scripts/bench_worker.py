@@ -60,7 +60,7 @@ def model_of(path: str) -> Any:
 def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
     """Primal, dual and violation of all machines together; the primal alone for a model of rows that are not the data's."""
     from svmkit.config import TrainConfig
-    from svmkit.fit import group_classes, pair_problem
+    from svmkit.pairs import group_classes, pair_problem
 
     place = training_rows(model, train)
     if place is None:

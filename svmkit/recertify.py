@@ -15,8 +15,8 @@ from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
 from svmkit.errors import DataError, ModelError
-from svmkit.fit import group_classes, label_factors, pair_problem, usable_examples
 from svmkit.model import Model
+from svmkit.pairs import group_classes, label_factors, pair_problem, usable_examples
 from svmkit.problem import LINEAR, Solution
 
 

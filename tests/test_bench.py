@@ -238,6 +238,15 @@ def test_a_case_keeps_every_tool_in_turn(data: Path, tmp_path: Path, monkeypatch
         bench.training(case, bench_tools.Peers(programs, {}), argparse.Namespace(runs=1, limit=300.0, only=["absent"]))
 
 
+def test_only_takes_a_tools_name_or_its_modules() -> None:
+    case = bench_data.Case("tiny", 1, 0.5, lambda: (Path("train"), Path("test")))
+    peers = bench_tools.Peers({"svm-train": "/bin/svm-train"}, {"sklearnex": "python"})
+    only = ["svmkit", "sklearnex", "thundersvm-train"]
+    tools = bench_tools.trainers(case, peers, only)
+    assert [tool.name for tool in tools] == ["svmkit", "scikit-learn-intelex"]
+    assert bench_tools.absent(tools, only) == ["thundersvm-train"]
+
+
 def test_commands_take_turns_and_failures_keep_their_rows(tmp_path: Path) -> None:
     log = tmp_path / "log"
     note = f"import sys\nopen({str(log)!r}, 'a').write(sys.argv[0][-4:] + ' ')\n"

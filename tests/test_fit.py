@@ -22,10 +22,12 @@ from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import ONE_CLASS, Pair, cross_validate, fit, folds, group_classes, kernel_of
+from svmkit.fit import ONE_CLASS, fit
+from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
 from svmkit.metrics import accuracy
 from svmkit.model import coefficients, decision_values, predict
+from svmkit.pairs import Pair, group_classes, kernel_of
 from svmkit.problem import Kernel, Problem, Solution
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status

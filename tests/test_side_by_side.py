@@ -17,8 +17,10 @@ from svmkit import parallel, solvers
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
-from svmkit.fit import Pair, cross_validate, fit, folds
+from svmkit.fit import fit
+from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
+from svmkit.pairs import Pair
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 
@@ -207,7 +209,7 @@ def test_a_trace_makes_machines_come_one_after_another() -> None:
 def test_time_is_counted_once() -> None:
     """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
     machines: list[Any] = [
-        fit_module._Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
+        fit_module.Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
     assert fit_module._time_spent(machines) == 5.0

@@ -178,7 +178,7 @@ def _check_binary(dataset: Dataset, data: str) -> None:
 
 def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporter) -> list[TrainConfig]:
     """The configs whose solvers take the problem; others are left out with their reason. UsageError where none is left."""
-    from svmkit.fit import group_classes, kernel_of, label_factors, pair_problem, usable_examples
+    from svmkit.pairs import group_classes, kernel_of, label_factors, pair_problem, usable_examples
     from svmkit.solvers import solver
 
     labels, members = group_classes(dataset.y, usable_examples(dataset))

@@ -248,7 +248,7 @@ def _cross_validate(
 ) -> int:
     """Prints the accuracy; a time limit is shared evenly among the folds."""
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
-    from svmkit.fit import cross_validate, folds
+    from svmkit.folds import cross_validate, folds
 
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)

@@ -186,7 +186,7 @@ def _config(call: Call, n: int) -> TrainConfig:
 
 def _cross_validate(n_folds: int, dataset: Dataset, config: TrainConfig, text: TrainingText) -> None:
     from svmkit.cli.compat.glibc_rand import glibc_rand
-    from svmkit.fit import cross_validate, folds
+    from svmkit.folds import cross_validate, folds
 
     if n_folds > dataset.n:
         warn(

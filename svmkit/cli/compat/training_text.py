@@ -6,7 +6,8 @@ import numpy as np
 
 from svmkit.cli.compat.tool import say, warn
 from svmkit.config import TrainConfig
-from svmkit.fit import ONE_CLASS, FitResult, Pair
+from svmkit.fit import ONE_CLASS, FitResult
+from svmkit.pairs import Pair
 from svmkit.solvers.base import SolverResult
 from svmkit.solvers.pair import PairReport
 from svmkit.trace import Progress, Status

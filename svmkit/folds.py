@@ -1,0 +1,91 @@
+"""Cross-validation with svm-train's folds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints
+from svmkit.errors import UsageError
+from svmkit.fit import FitResult, OnProgress, fit, later, with_bias
+from svmkit.model import answers
+from svmkit.pairs import Pair, group_classes
+from svmkit.solvers.base import SolverResult
+from svmkit.trace import Status
+
+
+class Folds(NamedTuple):
+    """Fold f is the examples ``order[starts[f]:starts[f + 1]]``; its training set is the rest of ``order``, as it stands."""
+
+    order: Ints
+    starts: Ints
+
+
+def folds(y: Floats, k: int, rand: Callable[[], int], stratified: bool = True) -> Folds:
+    """svm-train's folds: shuffled by ``rand`` within each class (or over all), cut evenly.
+
+    As svm-train does, k = n (leave one out) is not stratified. Raises UsageError unless 2 ≤ k ≤ n.
+    """
+    n = len(y)
+    if not 2 <= k <= n:
+        raise UsageError(f"-v {k}: folds must be at least 2 and at most the number of examples, {n}")
+    everyone = np.arange(n)
+    groups = group_classes(y, everyone)[1] if stratified and k < n else [everyone]
+    shuffled = [_shuffle(group, rand) for group in groups]
+    parts = [[group[f * len(group) // k : (f + 1) * len(group) // k] for group in shuffled] for f in range(k)]
+    sizes = [sum(map(len, part)) for part in parts]
+    return Folds(np.concatenate([group for part in parts for group in part]), np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _shuffle(group: Ints, rand: Callable[[], int]) -> Ints:
+    items = group.tolist()
+    for i in range(len(items)):
+        j = i + rand() % (len(items) - i)
+        items[i], items[j] = items[j], items[i]
+    return np.array(items, dtype=np.int64)
+
+
+def cross_validate(
+    dataset: Dataset,
+    config: TrainConfig,
+    split: Folds,
+    *,
+    interrupted: Callable[[], bool] = lambda: False,
+    on_progress: OnProgress | None = None,
+    on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_fit: Callable[[FitResult], None] | None = None,
+    on_warning: Callable[[str], None] = lambda text: None,
+) -> Floats:
+    """What a model of all other folds predicts for each example, (n,) in file order; ``on_fit`` is called after each fold.
+
+    ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold, as in svm-train. The answer
+    is nan, wrong for any label, where nothing is left to train on (every example is a class of its own) and after an
+    interruption.
+    """
+    predictions = np.full(dataset.n, np.nan)
+    config = with_bias(config, on_warning)
+    began = time.perf_counter()
+    for first, last in pairwise(split.starts):
+        held_out = split.order[first:last]
+        others = np.concatenate([split.order[:first], split.order[last:]])
+        if len(held_out) == 0 or len(others) == 0:
+            continue
+        found = fit(
+            dataset.take(others),
+            config,
+            interrupted=interrupted,
+            on_progress=later(on_progress, time.perf_counter() - began),
+            on_machine=on_machine,
+            on_warning=on_warning,
+        )
+        if found.status is Status.INTERRUPTED:
+            break
+        if on_fit is not None:
+            on_fit(found)
+        predictions[held_out] = answers(found.model, dataset.rows.take(held_out))
+    return predictions

@@ -1,0 +1,109 @@
+"""From a Dataset and a TrainConfig to binary problems, by LIBSVM's rules: label order, one-vs-one pairs, weights, kernel.
+
+A class pair (i, j), i < j, is one binary Problem: class i is +1, j is −1, and the examples of both stand in file order, so
+that with two classes nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints
+from svmkit.errors import DataError
+from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
+
+#: A sum of as many squares as memory holds is still a double.
+_LARGEST_VALUE = 1e150
+
+
+class Pair(NamedTuple):
+    """One binary problem of a one-vs-one model: its two classes' positions, and the training row of each of its examples."""
+
+    positive: int
+    negative: int
+    examples: Ints
+    problem: Problem
+
+
+def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
+    """The config's kernel with the numbers that its kind uses; gamma 0 stands for 1/n_features."""
+    kernel = Kernel(KERNEL_NAMES.index(config.kernel))
+    if kernel.kind in (POLYNOMIAL, RBF, SIGMOID):
+        kernel = kernel._replace(gamma=config.gamma or (1.0 / n_features if n_features else 0.0))
+    if kernel.kind in (POLYNOMIAL, SIGMOID):
+        kernel = kernel._replace(coef0=config.coef0)
+    return kernel._replace(degree=config.degree) if kernel.kind == POLYNOMIAL else kernel
+
+
+def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
+    """Labels in LIBSVM's order and each one's examples, in file order, among the examples ``used``.
+
+    Labels are cut to integers and stand in order of first appearance, but {−1, +1} is always (+1, −1).
+    Raises DataError for a label that is not a number or too large.
+    """
+    known = y[used]
+    bad = np.flatnonzero(~(np.abs(known) < 2**31))
+    if len(bad):
+        row = int(used[bad[0]])
+        raise DataError(f"example {row + 1} has label {y[row]:g}: a class label must be a number below 2^31 in size")
+    values, first, code = np.unique(np.trunc(known).astype(np.int64), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    if values[order].tolist() == [-1, 1]:
+        order = order[::-1]
+    return values[order], [used[code == c] for c in order]
+
+
+def usable_examples(dataset: Dataset) -> Ints:
+    """Examples with a weight above zero; those of weight 0 take no part."""
+    if dataset.n == 0:
+        raise DataError(f"{dataset.source or 'the data'}: no examples to train on")
+    bad = np.flatnonzero(~(np.isfinite(dataset.weights) & (dataset.weights >= 0)))
+    if len(bad):
+        raise DataError(f"example {bad[0] + 1} has weight {dataset.weights[bad[0]]:g}: it must be 0 or more, and finite")
+    used = np.flatnonzero(dataset.weights > 0)
+    if len(used) == 0:
+        raise DataError(f"{dataset.source or 'the data'}: every example has weight 0, none is left to train on")
+    return used
+
+
+def refuse_huge_values(dataset: Dataset) -> None:
+    """Raises DataError for a value whose products with others leave the range of doubles."""
+    values = dataset.rows.data
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= _LARGEST_VALUE:
+        return
+    place = int(np.flatnonzero(np.abs(values) > _LARGEST_VALUE)[0])
+    row = int(np.searchsorted(dataset.rows.indptr, place, side="right"))
+    raise DataError(
+        f"{dataset.source or 'the data'}: example {row} has {values[place]:g} for feature {dataset.rows.indices[place]}: "
+        f"values above {_LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
+    )
+
+
+def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
+    """What C is multiplied by for each class."""
+    factors = np.ones(len(labels))
+    for label, factor in config.class_weight:
+        if label not in labels:
+            on_warning(f"WARNING: class label {label} specified in weight is not found")
+        factors[labels == label] *= factor
+    return factors
+
+
+def pair_problem(
+    dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
+) -> Pair:
+    """The binary problem of classes i and j; ``members`` and ``factors`` are each class's examples and weight."""
+    positive = np.zeros(dataset.n, dtype=bool)
+    positive[members[i]] = True
+    index = np.sort(np.concatenate([members[i], members[j]]))
+    y = np.where(positive[index], 1.0, -1.0)
+    C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
+    upper = C * np.where(y > 0, factors[i], factors[j]) * dataset.weights[index]
+    rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
+    bias: Bias = "none" if config.bias == "none" else "free"
+    problem = Problem(rows, y, upper, kernel, bias)
+    return Pair(i, j, index, problem)
