@@ -1,4 +1,5 @@
-"""What is solved, stated once: ``Problem`` (the SVM), ``DualQP`` (its dual as data), ``Solution`` (what a solver found).
+"""What is solved, stated once: ``Problem`` (the SVM), ``DualQP`` (its dual as data), ``Solution`` (what a solver found);
+``Stream`` is what is known of a problem whose examples come one after another.
 
 C-form, n examples, y_i = ±1, f(x) = ⟨w, φ(x)⟩ − rho:
 
@@ -81,6 +82,18 @@ class Problem:
             row_of=np.arange(self.n),
             equality="one" if self.bias == "free" else "none",
         )
+
+
+class Stream(NamedTuple):
+    """One binary C-SVC whose examples, each with its label and its weight (of C), are not there yet; their number is not known.
+
+    ``C`` is the C-form's cost, ``lam`` the λ-form's λ; None where the user has not said enough to know it.
+    """
+
+    kernel: Kernel
+    C: float | None
+    lam: float | None
+    bias: Bias
 
 
 @dataclass(frozen=True)
