@@ -2,7 +2,8 @@
 
 A solver module offers ``SUMMARY, PAPER, EXACT, BIASES, Options, supports, start, advance, solution``, and ``ACCURACY`` where it
 is not EXACT. It owns the step; ``run`` owns the loop: budgets, clock, limits, interruption, and the certificate at the end.
-Results do not depend on how steps are cut into calls.
+Results do not depend on how steps are cut into calls. ``OnlineSolver`` is what a module offers that can learn from a stream;
+svmkit/stream.py drives it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
+from svmkit.data import Floats, Rows
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import Bias, Problem, Solution, Stream
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 #: A call of ``advance`` should last about this long: short enough for Ctrl-C, long enough to cost nothing.
@@ -50,6 +52,28 @@ class Solver(Protocol):
 
     def solution(self, state: Any) -> Solution:
         """The solution so far, after any step, leaving the state as it is. Only an exact solver's need be dual feasible."""
+
+
+class OnlineSolver(Solver, Protocol):
+    """A solver that also learns from a stream. A state of its own making serves ``extend``, ``progress`` and ``solution``.
+
+    It has no rows to point at, so its basis rows are the state's own and ``origin`` is −1. It may offer ``finish(state, budget)
+    → Progress``, the work of at most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is
+    valid before.
+    """
+
+    def start_stream(self, stream: Stream, options: Any, eps: float, seed: int) -> Any:
+        """A fresh state. Raises UsageError for a stream or an option that it cannot take."""
+
+    def extend(self, state: Any, rows: Rows, y: Floats, weight: Floats) -> Floats:
+        """Learns the examples in the order given, ``y`` ±1 (k,), ``weight`` > 0 (k,) times C.
+
+        Returns (k,) f(x) of each by the solution just before that example was learned. How a stream is cut into calls makes no
+        difference to any bit of the state. Later rows may have more features than the first.
+        """
+
+    def progress(self, state: Any) -> Progress:
+        """Examples learned (and steps of ``finish``), kernel values used, size of the basis; takes no time to speak of."""
 
 
 @dataclass(frozen=True)
