@@ -27,6 +27,7 @@ def assemble(
     labels: Ints,
     members: list[Ints],
     trained: list[Trained],
+    multiclass: str,
 ) -> tuple[Model, Ints]:
     """The model of all machines over the union of their support vectors, and the training rows these are.
 
@@ -36,7 +37,7 @@ def assemble(
     """
     own_class: list[int] = []
     numbers, own_rows = [], []
-    for (i, _), (examples, result, _) in zip(class_pairs(len(labels)), trained, strict=True):
+    for (i, _), (examples, result, _) in zip(class_pairs(len(labels), multiclass), trained, strict=True):
         found = result.solution
         used = np.flatnonzero(found.coef)
         number = found.origin[used].copy()
@@ -68,6 +69,7 @@ def assemble(
         machines=tuple(machines),
         labels=labels,
         class_counts=np.array([len(group) for group in kept], dtype=np.int64),
+        multiclass=multiclass,
     )
     return model, np.where(order < rows.n, order, -1)
 

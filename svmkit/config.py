@@ -9,6 +9,8 @@ from svmkit.errors import UsageError
 
 SVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 BIASES = ("free", "none")
+#: One machine a pair of classes (LIBSVM's), or one a class, against all others.
+MULTICLASS = ("ovo", "ovr")
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
 
@@ -34,6 +36,7 @@ class TrainConfig:
     shrinking: bool = True
     class_weight: tuple[tuple[int, float], ...] = ()
     bias: str | None = None
+    multiclass: str = "ovo"
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
     max_iter: int | None = None
@@ -76,6 +79,7 @@ class TrainConfig:
             ),
             ("--seed", 0 <= self.seed < 2**63, f"{self.seed} must lie in 0 … 2^63 − 1"),
             ("-j", self.threads >= 0, f"{self.threads} must not be negative (0 means all cores)"),
+            ("--multiclass", self.multiclass in MULTICLASS, f"unknown way {self.multiclass!r}; one of {', '.join(MULTICLASS)}"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]
         for label, factor in self.class_weight:

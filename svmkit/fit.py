@@ -13,7 +13,7 @@ from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Ints
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
-from svmkit.model import Model, class_pairs
+from svmkit.model import REST, Model, class_pairs
 from svmkit.pairs import Pair, group_classes, kernel_of, label_factors, pair_problem, refuse_huge_values, usable_examples
 from svmkit.problem import Kernel, Solution
 from svmkit.solvers import solver as solver_named
@@ -96,7 +96,7 @@ def fit(
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
     with ``on_trace``, machines come one after another. The time limit is for all machines together, the other limits for
-    each. A machine's held-out error counts the held-out examples of its own two classes. Raises DataError for data
+    each. A machine's held-out error counts the held-out examples of its own classes. Raises DataError for data
     that cannot be trained on and UsageError for a config that cannot.
     """
     config.check()
@@ -113,7 +113,8 @@ def fit(
     options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
     _check_patience(config, module, holdout)
     began = time.perf_counter()
-    pairs = list(class_pairs(len(labels)))
+    multiclass = config.multiclass if len(labels) > 2 else "ovo"
+    pairs = list(class_pairs(len(labels), multiclass))
     trained: list[Trained | None] = [None] * len(pairs)
 
     def train(number: int, turn: Turn) -> None:
@@ -132,15 +133,15 @@ def fit(
             interrupted=lambda: turn.stopped() or interrupted(),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=on_trace,
-            holdout_error=None if holdout is None else _holdout_error(holdout, int(labels[i]), int(labels[j]), kernel),
+            holdout_error=None if holdout is None else _holdout_error(holdout, labels, i, j, kernel),
         )
         trained[number] = Trained(pair.examples, result, since_s)
         if on_machine is not None:
             turn.say(lambda: on_machine(pair, result))
 
-    run_in_turn(train, len(pairs), on_trace is None and _side_by_side([len(group) for group in members]))
+    run_in_turn(train, len(pairs), on_trace is None and _side_by_side(_sizes(members, pairs)))
     machines = [machine for machine in trained if machine is not None]
-    model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines)
+    model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
     results = tuple(machine.result for machine in machines)
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
     return FitResult(model, results, status, sv_index, _time_spent(machines))
@@ -151,15 +152,20 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
 
 
+def _sizes(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
+    """Examples of each machine."""
+    n = sum(map(len, members))
+    return [n if j == REST else len(members[i]) + len(members[j]) for i, j in pairs]
+
+
 def _side_by_side(sizes: list[int]) -> bool:
-    """Whether machines of every two of these classes are trained sooner on a thread each than one by one on all threads.
+    """Whether machines of so many examples are trained sooner on a thread each than one by one on all threads.
 
     On two cores that was so by a fifth to a third for 500 to 10,000 rows in the largest machine: smaller ones spend their time
     in Python, larger ones keep several threads busy. And no machine may be so much of the work that the others wait for it.
     """
-    rows = [sizes[i] + sizes[j] for i, j in class_pairs(len(sizes))]
-    largest = max(rows, default=0)
-    return 500 <= largest <= 10_000 and 4 * largest**2 <= sum(n**2 for n in rows)
+    largest = max(sizes, default=0)
+    return 500 <= largest <= 10_000 and 4 * largest**2 <= sum(n**2 for n in sizes)
 
 
 def _time_spent(machines: list[Trained]) -> float:
@@ -197,11 +203,11 @@ def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainCo
     return replace(config, bias=bias)
 
 
-def _holdout_error(holdout: Dataset, positive: int, negative: int, kernel: Kernel) -> Callable[[Solution], float]:
-    """The share of the held-out examples of two classes that a solution puts on the wrong side."""
+def _holdout_error(holdout: Dataset, labels: Ints, i: int, j: int, kernel: Kernel) -> Callable[[Solution], float]:
+    """The share of the held-out examples of classes i and j (or REST) that a solution puts on the wrong side."""
     y = np.trunc(holdout.y)
-    index = np.flatnonzero((y == positive) | (y == negative))
-    rows, is_positive = holdout.rows.take(index), y[index] == positive
+    index = np.flatnonzero(np.isin(y, labels if j == REST else labels[[i, j]]))
+    rows, is_positive = holdout.rows.take(index), y[index] == labels[i]
 
     def error(solution: Solution) -> float:
         if len(index) == 0:

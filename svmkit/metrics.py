@@ -77,6 +77,11 @@ def pairwise_auc(truth: Floats, labels: Ints, decisions: Floats) -> float:
     return float(np.mean(values)) if values else nan
 
 
+def rest_auc(truth: Floats, labels: Ints, decisions: Floats) -> float:
+    """Mean over the classes of the AUC of its machine against all others; ``decisions`` (n, k). nan if one is missing."""
+    return float(np.mean([auc(truth == label, decisions[:, column]) for column, label in enumerate(labels)]))
+
+
 def mean_squared_error(truth: Floats, predicted: Floats) -> float:
     """Mean of (truth − predicted)²."""
     return float(np.mean((truth - predicted) ** 2)) if len(truth) else nan

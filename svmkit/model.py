@@ -20,6 +20,10 @@ from svmkit.problem import PRECOMPUTED, RBF, Kernel
 FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
 
 
+#: Stands for all other classes in the place of a machine's second class.
+REST = -1
+
+
 @dataclass(frozen=True)
 class Machine:
     """f(z) = Σ_j coef_j K(rows[index_j], z) − rho, over rows of the model; ``index`` ascending."""
@@ -31,10 +35,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Model:
-    """A LIBSVM model.
+    """A LIBSVM model, or one against the rest.
 
     Classification with k classes has ``labels`` (k,) in LIBSVM's order, k(k−1)/2 machines for the pairs (0,1), (0,2) … (1,2)
-    …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. Regression
+    …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. With
+    ``multiclass`` "ovr" there are k > 2 machines, each for a class against the rest, which LIBSVM has no form for. Regression
     and one-class have one machine and no labels. ``prob_a``, ``prob_b`` (pairs,) are Platt's sigmoids; regression has
     ``prob_a`` (1,) = the Laplace width; ``density_marks`` (10,) belong to one-class models.
     """
@@ -48,6 +53,7 @@ class Model:
     prob_a: Floats | None = None
     prob_b: Floats | None = None
     density_marks: Floats | None = None
+    multiclass: str = "ovo"
 
     @property
     def n_class(self) -> int:
@@ -61,8 +67,8 @@ class Model:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The two class positions of each machine of a classification model."""
-        return list(class_pairs(self.n_class))
+        """The two class positions of each machine of a classification model; the second may be REST."""
+        return list(class_pairs(self.n_class, self.multiclass))
 
     @property
     def class_starts(self) -> Ints:
@@ -71,20 +77,24 @@ class Model:
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def class_pairs(n_class: int) -> Iterator[tuple[int, int]]:
-    """(0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines."""
+def class_pairs(n_class: int, multiclass: str = "ovo") -> Iterator[tuple[int, int]]:
+    """(0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines; or (0, REST), (1, REST) …"""
+    if multiclass == "ovr":
+        return ((i, REST) for i in range(n_class))
     return ((i, j) for i in range(n_class) for j in range(i + 1, n_class))
 
 
 def coefficients(model: Model) -> Floats:
-    """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1).
+    """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1); against the rest a column a machine.
 
     A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j. Where it has none the
     number is 0, or −0 if i is the negative class, as y·0 comes out.
     """
-    table = np.zeros((model.rows.n, max(model.n_class - 1, 1)))
-    if model.labels is None:
-        table[model.machines[0].index, 0] = model.machines[0].coef
+    against_rest = model.multiclass == "ovr"
+    table = np.zeros((model.rows.n, len(model.machines) if against_rest else max(model.n_class - 1, 1)))
+    if against_rest or model.labels is None:
+        for column, machine in enumerate(model.machines):
+            table[machine.index, column] = machine.coef
         return table
     starts = model.class_starts
     for i in range(1, model.n_class):
@@ -105,7 +115,7 @@ def decision_values(model: Model, rows: Rows) -> Floats:
         _check_gram(model, rows)
     table, starts = coefficients(model), model.class_starts
     rho = np.array([machine.rho for machine in model.machines])
-    if model.n_class <= 2:
+    if model.n_class <= 2 or model.multiclass == "ovr":
         response: Floats = cross_apply(rows, model.rows, model.kernel, table)
         out: Floats = response[:, : len(rho)] - rho
         return out
@@ -136,11 +146,15 @@ def _check_gram(model: Model, rows: Rows) -> None:
 def predict(model: Model, decisions: Floats) -> Floats:
     """What the model answers at rows with these decision values, (n,).
 
-    Classification: the label with most votes, ties to the first; regression: the value; one-class: 1 inside, −1 outside.
+    Classification: the label with most votes, or, against the rest, the largest value, ties to the first; regression: the
+    value; one-class: 1 inside, −1 outside.
     """
     if model.labels is None:
         value = decisions[:, 0]
         return np.where(value > 0, 1.0, -1.0) if model.svm_type == "one_class" else value.copy()
+    if model.multiclass == "ovr":
+        largest: Ints = model.labels[decisions.argmax(axis=1)]
+        return largest.astype(np.float64)
     votes = np.zeros((len(decisions), model.n_class), dtype=np.int64)
     for column, (i, j) in enumerate(model.pairs):
         first = decisions[:, column] > 0

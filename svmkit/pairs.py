@@ -1,7 +1,7 @@
 """From a Dataset and a TrainConfig to binary problems, by LIBSVM's rules: label order, one-vs-one pairs, weights, kernel.
 
 A class pair (i, j), i < j, is one binary Problem: class i is +1, j is −1, and the examples of both stand in file order, so
-that with two classes nothing is copied.
+that with two classes nothing is copied. Against the rest, j stands for every class but i.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import DataError
+from svmkit.model import REST
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
 
 #: A sum of as many squares as memory holds is still a double.
@@ -21,7 +22,7 @@ _LARGEST_VALUE = 1e150
 
 
 class Pair(NamedTuple):
-    """One binary problem of a one-vs-one model: its two classes' positions, and the training row of each of its examples."""
+    """One binary problem of a model: its two classes' positions (or REST), and the training row of each of its examples."""
 
     positive: int
     negative: int
@@ -96,13 +97,17 @@ def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str],
 def pair_problem(
     dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
 ) -> Pair:
-    """The binary problem of classes i and j; ``members`` and ``factors`` are each class's examples and weight."""
+    """The binary problem of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
+    factor = np.empty(dataset.n)
+    negative = [c for c in range(len(members)) if c != i] if j == REST else [j]
+    for c in (i, *negative):
+        factor[members[c]] = factors[c]
     positive = np.zeros(dataset.n, dtype=bool)
     positive[members[i]] = True
-    index = np.sort(np.concatenate([members[i], members[j]]))
+    index = np.sort(np.concatenate([members[c] for c in (i, *negative)]))
     y = np.where(positive[index], 1.0, -1.0)
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
-    upper = C * np.where(y > 0, factors[i], factors[j]) * dataset.weights[index]
+    upper = C * factor[index] * dataset.weights[index]
     rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
     bias: Bias = "none" if config.bias == "none" else "free"
     problem = Problem(rows, y, upper, kernel, bias)

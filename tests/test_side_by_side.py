@@ -20,6 +20,7 @@ from svmkit.data import Dataset, Rows
 from svmkit.fit import fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
+from svmkit.model import class_pairs
 from svmkit.pairs import Pair
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
@@ -67,7 +68,8 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
     ],
 )
 def test_what_is_trained_side_by_side(sizes: list[int], expected: bool) -> None:
-    assert fit_module._side_by_side(sizes) is expected
+    members = [np.arange(size) for size in sizes]
+    assert fit_module._side_by_side(fit_module._sizes(members, list(class_pairs(len(sizes))))) is expected
 
 
 def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,10 +31,10 @@ EPILOG = """\b
 Keys of --json:
   n, accuracy, error     error is 1 - accuracy
   labels, confusion      confusion[i][j]: examples of labels[i] called labels[j]
-  auc                    mean over the pairs of classes; null if one is missing
+  auc                    mean over the machines; null if a class is missing
   mse, squared_correlation             regression, in place of all but n
   primal, dual, gap, violation, machines   with --certificate: sums (violation:
-                         the largest), then each pair of classes
+                         the largest), then each machine
 
 \b
 A model file holds neither C nor class weights: --certificate needs the -c and -w
@@ -99,12 +99,13 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
 
 
 def _auc(model: Model, truth: Floats, decisions: Floats) -> float:
-    """Area under the ROC curve; with more than two classes the mean over their pairs; one-class: 1 against the rest."""
+    """Area under the ROC curve; with more than two classes the mean over the machines; one-class: 1 against the rest."""
     from svmkit import metrics
 
     if model.labels is None:
         return metrics.auc(truth == 1, decisions[:, 0])
-    return metrics.pairwise_auc(truth, model.labels, decisions)
+    of_all = metrics.rest_auc if model.multiclass == "ovr" else metrics.pairwise_auc
+    return of_all(truth, model.labels, decisions)
 
 
 def _certified(model: Model, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:

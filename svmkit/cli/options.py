@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from svmkit.config import BIASES, KERNELS, SVM_TYPES, TrainConfig
+from svmkit.config import BIASES, KERNELS, MULTICLASS, SVM_TYPES, TrainConfig
 from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
@@ -118,6 +118,13 @@ _PROBLEM: tuple[Callable[[Any], Any], ...] = (
     no_bias_option,
 )
 _SOLVER = (
+    config_option(
+        "multiclass",
+        "--multiclass",
+        type=click.Choice(MULTICLASS),
+        help="More than two classes: a machine each two of them, as LIBSVM has it, or a machine each class against the rest, "
+        "which svm-predict refuses to read.",
+    ),
     config_option("solver", "--solver", type=click.Choice(SOLVERS), metavar="NAME", help="The algorithm; see --list-solvers."),
     config_option(
         "solver_options",

@@ -21,9 +21,10 @@ EPILOG = """\b
 OUTPUT, a line an example, in the order of DATA:
   label     the label, as svm-predict writes it (regression: the value); no header
   decision  the decision values, blank-separated, no header: one for two classes
-            (positive: the first label of the model), one a pair of classes else
+            (positive: the first label of the model), one a machine else
   all       label, decision values and, where the model has them, probabilities,
-            tab-separated under a header: label, A_vs_B (positive: A), p_A
+            tab-separated under a header: label, A_vs_B (positive: A; B may be the
+            rest), p_A
 
 Numbers read back exactly. The accuracy on DATA's labels goes to standard error.
 DATA may be - (standard input), OUTPUT is standard output unless named.

@@ -64,9 +64,12 @@ def certificate(found: Certificate) -> dict[str, float]:
     return {"primal": found.primal, "dual": found.dual, "gap": found.gap, "violation": found.violation}
 
 
-def class_labels(model: Model) -> list[list[int]]:
-    """The labels (positive, negative) that each machine of a classification model tells apart."""
-    return [] if model.labels is None else [[int(model.labels[i]), int(model.labels[j])] for i, j in model.pairs]
+def class_labels(model: Model) -> list[list[int | str]]:
+    """The labels (positive, negative) that each machine of a classification model tells apart; the negative may be "rest"."""
+    if model.labels is None:
+        return []
+    labels = model.labels.tolist()
+    return [[labels[i], labels[j] if j >= 0 else "rest"] for i, j in model.pairs]
 
 
 def solver_line(result: SolverResult) -> str:

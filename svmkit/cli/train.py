@@ -192,7 +192,7 @@ def _fit(
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
 
-    machines = reporter.machines(_n_pairs(dataset))
+    machines = reporter.machines(_n_machines(dataset, config))
     with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
         return fit(
             dataset,
@@ -206,13 +206,13 @@ def _fit(
         )
 
 
-def _n_pairs(dataset: Dataset) -> int:
-    """Pairs of classes: the machines of one model."""
+def _n_machines(dataset: Dataset, config: TrainConfig) -> int:
+    """The machines of one model."""
     import numpy as np
 
     classes, _ = np.unique(np.trunc(dataset.y), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
     n_class = len(classes)
-    return n_class * (n_class - 1) // 2
+    return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
 
 
 def _save(result: FitResult, path: str) -> None:
@@ -256,7 +256,7 @@ def _cross_validate(
         config = _balanced(config, dataset) if balance else config
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        machines = reporter.machines(n_folds * _n_pairs(dataset))
+        machines = reporter.machines(n_folds * _n_machines(dataset, config))
         split = folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:

@@ -2,7 +2,8 @@
 
 Style "native" writes every number so that it reads back exactly; style "libsvm" writes what svm-train writes for the same
 model, byte for byte (values cut to 8 digits). Both are LIBSVM's format, so svm-predict reads them. What is read is checked in
-full: a file cut short or damaged is refused with the line that breaks it.
+full: a file cut short or damaged is refused with the line that breaks it. A model of each class against the rest has the
+key ``multiclass ovr`` and a coefficient a class in every line; svm-predict refuses it because of that key.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Format = Callable[[float], str]
 
 _INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 _NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
-KEYS = frozenset(("svm_type", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
+KEYS = frozenset(("svm_type", "multiclass", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _INT32 = range(-(2**31), 2**31)
@@ -64,7 +65,10 @@ def _digits8(value: float) -> str:
 
 def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
     kernel = model.kernel
-    out = [("svm_type", [model.svm_type]), ("kernel_type", [kernel.name])]
+    out = [("svm_type", [model.svm_type])]
+    if model.multiclass == "ovr":
+        out.append(("multiclass", ["ovr"]))
+    out.append(("kernel_type", [kernel.name]))
     if kernel.kind == POLYNOMIAL:
         out.append(("degree", [str(kernel.degree)]))
     if kernel.kind not in (LINEAR, PRECOMPUTED):
@@ -187,23 +191,27 @@ def parse_model(text: bytes, path: str) -> Model:
     n_class = int(header.ints("nr_class", 1, least=1)[0])
     total = int(header.ints("total_sv", 1, least=0)[0])
     labels = counts = None
-    n_machines = n_class * (n_class - 1) // 2
+    multiclass = _read_multiclass(header, n_class)
+    n_machines = len(list(class_pairs(n_class, multiclass)))
     if svm_type in ("c_svc", "nu_svc"):
         labels, counts = _read_classes(header, n_class, total)
     elif n_class != 2:
         header.fail(header.line("nr_class").number, f"`nr_class` of a {svm_type} model must be 2, not {n_class}")
     rho = header.floats("rho", n_machines)
-    table, rows = _read_support(text, support_at, header, kernel, total, max(n_class - 1, 1))
+    table, rows = _read_support(
+        text, support_at, header, kernel, total, n_class if multiclass == "ovr" else max(n_class - 1, 1)
+    )
     return Model(
         svm_type=svm_type,
         kernel=kernel,
         rows=rows,
-        machines=_machines(table, rho, counts),
+        machines=_machines(table, rho, counts) if multiclass == "ovo" else _column_machines(table, rho),
         labels=labels,
         class_counts=counts,
         prob_a=header.floats("probA", n_machines) if "probA" in header.lines else None,
         prob_b=header.floats("probB", n_machines) if "probB" in header.lines else None,
         density_marks=header.floats("prob_density_marks", 10) if "prob_density_marks" in header.lines else None,
+        multiclass=multiclass,
     )
 
 
@@ -240,6 +248,17 @@ def _one_of(header: _Header, key: str, names: tuple[str, ...], otherwise: str) -
     if word not in names:
         header.fail(number, f"{otherwise} `{key}` is {_shown(word)!r}, not one of {', '.join(names)}")
     return word
+
+
+def _read_multiclass(header: _Header, n_class: int) -> str:
+    """How several classes are told apart; LIBSVM's way where nothing is said."""
+    if "multiclass" not in header.lines:
+        return "ovo"
+    line = header.line("multiclass")
+    _one_of(header, "multiclass", ("ovr",), "unknown way to tell classes apart.")
+    if header.line("svm_type").words != ["c_svc"] or n_class < 3 or "probA" in header.lines:
+        header.fail(line.number, "`multiclass ovr` belongs to a c_svc model of three classes or more, without probabilities")
+    return "ovr"
 
 
 def _read_kernel(header: _Header) -> Kernel:
@@ -316,3 +335,9 @@ def _machines(table: Floats, rho: Floats, counts: Ints | None) -> tuple[Machine,
         kept = (coef != 0) | (np.signbit(coef) != (index >= starts[j]))
         out.append(Machine(index[kept], coef[kept], offset))
     return tuple(out)
+
+
+def _column_machines(table: Floats, rho: Floats) -> tuple[Machine, ...]:
+    """One machine a column of the table."""
+    used = [np.flatnonzero(column) for column in table.T]
+    return tuple(Machine(index, table[index, c], float(rho[c])) for c, index in enumerate(used))
