@@ -1,0 +1,125 @@
+"""ASSET against the algorithm written plainly: the same draws, dense rows, every iterate kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, sqrt
+
+import numpy as np
+import pytest
+from oracle import kernel_matrix, optimum
+from zoo import named, points, problem
+
+from svmkit.certificate import certify
+from svmkit.data import Floats
+from svmkit.engine import rng
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
+from svmkit.solvers import asset
+from svmkit.solvers.base import run
+from svmkit.trace import Status
+
+NAMES = ["linear", "linear, C 100", "linear, C 0.001", "empty rows, linear", "sparse, linear", "two equal rows"]
+
+
+def naive(case: Problem, seed: int, options: asset.Options) -> Iterator[tuple[Floats, float, Floats]]:
+    """After each step w, b and the dual point of the result."""
+    X, y, n, free = case.rows.to_dense(), case.y, case.n, case.bias == "free"
+    lam, omega = 1.0 / case.upper.sum(), case.upper / case.upper.mean()
+    B = options.bound or 1.0 + max(np.linalg.norm(X, axis=1)) / sqrt(lam)
+    drawn = rng.integers(seed, 1, 0, options.draws, n)
+    D_G = sqrt(np.mean([omega[i] ** 2 * (X[i] @ X[i] + 1.0) for i in drawn]))
+    D_X = sqrt(1.0 / lam + B * B)
+    N = ceil(options.epochs * n)
+    w, b, alpha = np.zeros(X.shape[1]), 0.0, np.zeros(n)
+    draws = rng.integers(seed, 0, 0, N, n)
+    w_sum, b_sum, alpha_sum, weights = np.zeros(X.shape[1]), 0.0, np.zeros(n), 0.0
+    for j in range(1, N + 1):
+        i = draws[j - 1]
+        eta = min(options.step * D_X / (D_G * sqrt(j)), 0.5 / lam) if free else 1.0 / (lam * j)
+        wrong = y[i] * (w @ X[i] + b) < 1
+        w, alpha = (1 - eta * lam) * w, (1 - eta * lam) * alpha
+        if wrong:
+            w = w + eta * omega[i] * y[i] * X[i]
+            alpha[i] += eta * omega[i]
+            b = float(np.clip(b + eta * omega[i] * y[i], -B, B)) if free else 0.0
+        norm = np.linalg.norm(w)
+        if norm > 1 / sqrt(lam):
+            w, alpha = w / (sqrt(lam) * norm), alpha / (sqrt(lam) * norm)
+        if j >= max(1, ceil(options.burn_in * N)):
+            w_sum, b_sum, alpha_sum = w_sum + eta * w, b_sum + eta * b, alpha_sum + eta * alpha
+            weights += eta
+        yield (w_sum / weights, b_sum / weights, alpha_sum / weights) if weights else (w, b, alpha)
+
+
+OPTIONS = [
+    asset.Options(epochs=12),
+    asset.Options(epochs=12, burn_in=0.0, step=1.0),
+    asset.Options(epochs=12, burn_in=0.9, bound=0.3, draws=5, step=5.0),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: f"step {options.step}")
+def test_every_step_is_that_of_the_plain_algorithm(name: str, bias: Bias, options: asset.Options) -> None:
+    case = replace(named(name), bias=bias)
+    weighted = replace(case, upper=case.upper * np.random.default_rng(5).uniform(0.2, 3.0, case.n))
+    state = asset.start(weighted, options, 1e-3, seed=7)
+    for step, (w, b, alpha) in enumerate(naive(weighted, 7, options), 1):
+        progress = asset.advance(state, 1)
+        assert progress.steps == progress.kernel_evaluations == step
+        if step % 9:
+            continue
+        found = asset.solution(state)
+        dense = np.zeros(len(w))
+        dense[found.basis.indices] = found.basis.data
+        assert dense == pytest.approx(w, rel=1e-7, abs=1e-7 * np.abs(w).max(initial=1e-9))
+        assert -found.rho == pytest.approx(b, rel=1e-7, abs=1e-9)
+        assert found.alpha == pytest.approx(np.minimum(alpha, weighted.upper), rel=1e-7, abs=1e-7 * alpha.max(initial=1e-9))
+    assert progress.completed
+
+
+def test_a_scale_that_grows_small_is_taken_up() -> None:
+    """Where λη is near a half at each step, w = scale·v would leave the range of doubles."""
+    case = replace(named("linear"), upper=np.full(40, 1e-8))
+    options = asset.Options(epochs=30, step=1e9)
+    state = asset.start(case, options, 1e-3, seed=1)
+    asset.advance(state, 10**9)
+    *_, (w, b, alpha) = naive(case, 1, options)
+    found = asset.solution(state)
+    assert found.basis.data == pytest.approx(w[found.basis.indices], rel=1e-7)
+    assert -found.rho == pytest.approx(b, rel=1e-7)
+    assert found.alpha == pytest.approx(np.minimum(alpha, case.upper), rel=1e-7)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_it_comes_near_the_optimum_and_its_dual_point_proves_it(bias: Bias) -> None:
+    X, y = points(500, 6, seed=8)
+    case = replace(problem(X, y, Kernel(LINEAR), 0.2), bias=bias)
+    best = optimum(case, kernel_matrix(case))
+    result = run(asset, case, asset.Options(epochs=2000), eps=1e-3)
+    assert result.status is Status.COMPLETED
+    assert best * (1 - 1e-9) <= result.certificate.primal <= best * (1 + 1e-3)
+    assert best * (1 - 3e-2) <= result.certificate.dual <= best * (1 + 1e-9)
+
+
+def test_kernels_are_sent_to_a_map() -> None:
+    X, y = points(20, 3, seed=1)
+    case = problem(X, y, Kernel(RBF, 0.5))
+    with pytest.raises(UsageError, match="--map"):
+        run(asset, case, asset.Options(), eps=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("epochs", 0.0), ("epochs", np.inf), ("step", -1.0), ("burn_in", 1.0), ("bound", -1.0), ("draws", 0)]
+)
+def test_an_option_that_cannot_be_is_named(key: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"-O {key}="):
+        asset.start(named("linear"), asset.Options(**{key: value}), 1e-3, 0)
+
+
+def test_a_certificate_of_no_steps() -> None:
+    state = asset.start(named("linear"), asset.Options(), 1e-3, 0)
+    assert certify(named("linear"), asset.solution(state)).primal == named("linear").upper.sum()
