@@ -7,8 +7,8 @@ Step j = 1, 2, …: draw i; with [·] 1 where y_i f(x_i) < 1, else 0,
     w ← Π((1 − η λ) w + η ω_i [·] y_i x_i),   b ← Π(b + η ω_i [·] y_i),
     η = min(rate/√j, 1/(2λ)),  or 1/(λj) where there is no b;
 
-the average of the iterates from step ``burn_in`` on gives each the weight η. w = scale·v, and Σ η w_j = S·v − late with S the sum
-of η·scale so far, where a change δ of v adds δ·S to ``late``: a step touches the values of its example alone.
+the average of the iterates from step ``burn_in`` on gives each the weight η. w = scale·v, and Σ η w_j = S·v − late with S the
+sum of η·scale so far, where a change δ of v adds δ·S to ``late``: a step touches the values of its example alone.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def length(j: Any, lam: Any, rate: Any) -> Any:
 
 
 @helper(ORDERED)
-def change(
-    j: Any, y: Any, omega: Any, response: Any, square: Any, eta: Any, lam: Any, bound: Any, free: Any, sums: Any
-) -> Any:
+def change(j: Any, y: Any, omega: Any, response: Any, square: Any, eta: Any, lam: Any, bound: Any, free: Any, sums: Any) -> Any:
     """How much of y·x the step j adds to v, 0 where the margin is kept; scale, ‖v‖² and b are brought up to date.
 
     ``response`` is ⟨v, x⟩. Without b the first step's factor is 0, and w with it.
@@ -120,9 +118,7 @@ def sparse_steps(
             renew(v, late_v, a, late_a, sums)
 
 
-@compiled(
-    "void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, f8, f8, i8, i8, i8, f8[:])", ORDERED
-)
+@compiled("void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, f8, f8, i8, i8, i8, f8[:])", ORDERED)
 def sparse_stream(
     indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any, v: Any, late: Any, before: Any, sums: Any,
     lam: Any, step: Any, bound: Any, free: Any, draws: Any, done: Any, decision: Any,
@@ -135,8 +131,6 @@ def sparse_stream(
     for i in range(len(y)):
         j = done + i + 1
         k0, k1 = indptr[i], indptr[i + 1]
-        if j & (j - 1) == 0:
-            next_window(v, late, before, sums)
         response = dot_row(indices, data, k0, k1, v)
         weights = sums[WEIGHTS] + sums[WEIGHTS_BEFORE]
         if weights > 0:
@@ -144,6 +138,8 @@ def sparse_stream(
             decision[i] = (summed + sums[INTERCEPT_SUM] + sums[INTERCEPT_BEFORE]) / weights
         else:
             decision[i] = 0.0
+        if j & (j - 1) == 0:
+            next_window(v, late, before, sums)
         sums[LARGEST] = max(sums[LARGEST], square[i])
         if j <= draws:
             sums[SQUARES] += omega[i] * omega[i] * (square[i] + 1.0)

@@ -52,9 +52,13 @@ class Options:
     """Fields as their help says."""
 
     epochs: float = field(default=100.0, metadata={"help": "N: times n examples are drawn"})
-    burn_in: float = field(default=0.5, metadata={"help": "N̄: the share of the steps whose iterates are left out of the average"})
+    burn_in: float = field(
+        default=0.5, metadata={"help": "N̄: the share of the steps whose iterates are left out of the average"}
+    )
     step: float = field(default=0.1, metadata={"help": "θ: multiplies the step lengths D_X/(D_G √j) of the free bias"})
-    bound: float = field(default=0.0, metadata={"help": "B: b stays in [−B, B]; 0: 1 + max ‖x‖/√λ, which the optimum never exceeds"})
+    bound: float = field(
+        default=0.0, metadata={"help": "B: b stays in [−B, B]; 0: 1 + max ‖x‖/√λ, which the optimum never exceeds"}
+    )
     draws: int = field(default=1000, metadata={"help": "M: examples drawn to estimate D_G"})
 
 
@@ -216,9 +220,7 @@ def solution(state: _State | _Online) -> Solution:
     return _as_solution(w, state.names, state.problem.rows.n_features, intercept, alpha)
 
 
-def _as_solution(
-    w: Floats, names: NDArray[np.int32], n_features: int, intercept: float, alpha: Floats | None
-) -> Solution:
+def _as_solution(w: Floats, names: NDArray[np.int32], n_features: int, intercept: float, alpha: Floats | None) -> Solution:
     """w over the features ``names`` as one row, or none where it is 0."""
     used = np.flatnonzero(w)
     count = min(1, len(used))

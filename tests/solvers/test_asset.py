@@ -12,10 +12,10 @@ from oracle import kernel_matrix, optimum
 from zoo import named, points, problem
 
 from svmkit.certificate import certify
-from svmkit.data import Floats
+from svmkit.data import Floats, Rows
 from svmkit.engine import rng
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
 from svmkit.solvers import asset
 from svmkit.solvers.base import run
 from svmkit.trace import Status
@@ -92,6 +92,58 @@ def test_a_scale_that_grows_small_is_taken_up() -> None:
     assert found.basis.data == pytest.approx(w[found.basis.indices], rel=1e-7)
     assert -found.rho == pytest.approx(b, rel=1e-7)
     assert found.alpha == pytest.approx(np.minimum(alpha, case.upper), rel=1e-7)
+
+
+def naive_stream(X: Floats, y: Floats, omega: Floats, lam: float, bias: Bias, options: asset.Options) -> list[Floats]:
+    """After each example (w, b) of the average over all iterates since the last power of two but one; before any, zeros."""
+    free = bias == "free"
+    w, b, iterates, averages = np.zeros(X.shape[1]), 0.0, [], [np.zeros(X.shape[1] + 1)]
+    for j in range(1, len(y) + 1):
+        x, sign, weight = X[j - 1], y[j - 1], omega[j - 1]
+        B = options.bound or 1.0 + max(np.linalg.norm(X[:j], axis=1)) / sqrt(lam)
+        first = slice(0, min(j, options.draws))
+        D_G = sqrt(np.mean(omega[first] ** 2 * ((X[first] ** 2).sum(axis=1) + 1.0)))
+        eta = min(options.step * sqrt(1.0 / lam + B * B) / (D_G * sqrt(j)), 0.5 / lam) if free else 1.0 / (lam * j)
+        wrong = sign * (w @ x + b) < 1
+        w = (1 - eta * lam) * w + wrong * eta * weight * sign * x
+        b = float(np.clip(b + wrong * eta * weight * sign, -B, B)) if free else 0.0
+        w = w / max(1.0, np.linalg.norm(w) * sqrt(lam))
+        iterates.append((eta, np.append(w, b)))
+        begin = 2 ** max(0, j.bit_length() - 2)
+        kept = iterates[begin - 1 :]
+        averages.append(sum(e * one for e, one in kept) / sum(e for e, _ in kept))
+    return averages
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: f"step {options.step}")
+def test_a_stream_is_learned_as_by_the_plain_algorithm_however_it_is_cut(bias: Bias, options: asset.Options) -> None:
+    X, y = points(300, 8, seed=3, density=0.5)
+    X[:100, 5:] = 0.0  # later rows have more features
+    omega, lam = np.random.default_rng(1).uniform(0.2, 3.0, 300), 0.01
+    averages = naive_stream(X, y, omega, lam, bias, options)
+    before = [float(x @ average[:-1] + average[-1]) for x, average in zip(X, averages, strict=False)]
+    ends = set()
+    for size in (1, 7, 300):
+        state = asset.start_stream(Stream(Kernel(LINEAR), None, lam, bias), options, 1e-3, seed=0)
+        decisions = []
+        for first in range(0, 300, size):
+            some = slice(first, first + size)
+            rows = Rows.from_dense(X[some, : 5 if first + size <= 100 else 8])
+            decisions.append(asset.extend(state, rows, y[some], omega[some]))
+        assert np.concatenate(decisions) == pytest.approx(before, rel=1e-7, abs=1e-8)
+        assert asset.progress(state).steps == 300
+        found = asset.solution(state)
+        assert np.append(found.basis.to_dense()[0, 1:], -found.rho) == pytest.approx(averages[-1], rel=1e-7, abs=1e-9)
+        ends.add((found.basis.data.tobytes(), found.rho))
+    assert len(ends) == 1
+
+
+def test_a_stream_must_say_lambda_and_have_no_kernel() -> None:
+    with pytest.raises(UsageError, match="--lambda"):
+        asset.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), asset.Options(), 1e-3, 0)
+    with pytest.raises(UsageError, match="--map"):
+        asset.start_stream(Stream(Kernel(RBF, 1.0), 1.0, 0.1, "free"), asset.Options(), 1e-3, 0)
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
