@@ -103,11 +103,11 @@ def _dual_point(problem: Problem, solution: Solution, hinge: Floats) -> tuple[Fl
         alpha = np.where(hinge > 0, problem.upper, 0.0)
     feasible = np.clip(alpha, 0.0, problem.upper)
     if problem.bias == "free":
-        feasible = _balanced(feasible, problem.y)
+        feasible = balanced(feasible, problem.y)
     return feasible, exact and bool(np.array_equal(feasible, alpha))
 
 
-def _balanced(alpha: Floats, y: Floats) -> Floats:
+def balanced(alpha: Floats, y: Floats) -> Floats:
     """α with yᵀα = 0 to rounding, the heavier class scaled down; unchanged where it holds already."""
     heavy, light = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
     if abs(heavy - light) <= 1e-10 * (heavy + light):

@@ -16,10 +16,12 @@ from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs
 from svmkit.pairs import Pair, group_classes, kernel_of, label_factors, pair_problem, refuse_huge_values, usable_examples
 from svmkit.problem import Kernel, Solution
+from svmkit.solvers import NAMES as SOLVERS
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Solver, SolverResult, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.turns import Turn, run_in_turn
+from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 
@@ -90,8 +92,9 @@ def fit(
     on_machine: Callable[[Pair, SolverResult], None] | None = None,
     on_warning: Callable[[str], None] = lambda text: None,
     holdout: Dataset | None = None,
+    warm: Warm | None = None,
 ) -> FitResult:
-    """Trains the model that ``config`` describes.
+    """Trains the model that ``config`` describes; with ``warm``, whose data ``dataset`` is then, from that model on.
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
@@ -112,6 +115,7 @@ def fit(
     module = solver_named(config.solver)
     options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
     _check_patience(config, module, holdout)
+    _check_warm(config, module, warm)
     began = time.perf_counter()
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
     pairs = list(class_pairs(len(labels), multiclass))
@@ -120,6 +124,9 @@ def fit(
     def train(number: int, turn: Turn) -> None:
         i, j = pairs[number]
         pair = pair_problem(dataset, config, kernel, members, factors, i, j)
+        if warm is not None:
+            start = first_alpha(warm, labels, i, j, pair.examples, pair.problem)
+            pair = pair._replace(problem=replace(pair.problem, start=start))
         since_s = time.perf_counter() - began
         left_s = None if config.time_limit_s is None else max(0.0, config.time_limit_s - since_s)
         heard = later(on_progress, since_s)
@@ -191,6 +198,12 @@ def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None
         raise UsageError("--patience: there is no held-out error to watch; give --holdout")
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
+
+
+def _check_warm(config: TrainConfig, module: Solver, warm: Warm | None) -> None:
+    if warm is not None and not getattr(module, "WARM", False):
+        able = ", ".join(name for name in SOLVERS if getattr(solver_named(name), "WARM", False))
+        raise UsageError(f"--init: solver {config.solver} begins anew each time; those that go on from a model are {able}")
 
 
 def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:

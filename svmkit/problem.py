@@ -59,13 +59,17 @@ class DualQP:
 
 @dataclass(frozen=True)
 class Problem:
-    """One binary C-SVC: ``y`` ±1 (n,), ``upper`` C_i (n,)."""
+    """One binary C-SVC: ``y`` ±1 (n,), ``upper`` C_i (n,).
+
+    ``start`` (n,) is a feasible α to begin at, 0 where there is none.
+    """
 
     rows: Rows
     y: Floats
     upper: Floats
     kernel: Kernel
     bias: Bias = "free"
+    start: Floats | None = None
 
     @property
     def n(self) -> int:
@@ -73,12 +77,12 @@ class Problem:
         return self.rows.n
 
     def dual(self) -> DualQP:
-        """C-SVC: p = −1, s = y, start at 0."""
+        """C-SVC: p = −1, s = y."""
         return DualQP(
             sign=self.y,
             linear=np.full(self.n, -1.0),
             upper=self.upper,
-            start=np.zeros(self.n),
+            start=np.zeros(self.n) if self.start is None else self.start,
             row_of=np.arange(self.n),
             equality="one" if self.bias == "free" else "none",
         )

@@ -1,13 +1,11 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
-A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, exactly,
-and C and the class weights come from the config. A linear machine may be w alone: its α is lost, and the certificate's own
-guess takes its place.
+A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C and
+the class weights come from the config. A linear machine may be w alone: its α is lost, and the certificate's own guess takes
+its place.
 """
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
 from svmkit.errors import DataError, ModelError
+from svmkit.matching import find_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_problem, usable_examples
 from svmkit.problem import LINEAR, Solution
@@ -61,28 +60,14 @@ def _listed(labels: list[int]) -> str:
 
 
 def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
-    """The training row that each row of the model is: one of its class with the same content, each taken once.
-
-    A row that is w of a linear machine is none, −1.
-    """
-    starts, alone = model.class_starts, _weight_rows(model)
-    keys = _keys(model.rows)
-    where = np.empty(model.rows.n, dtype=np.int64)
-    for c, examples in enumerate(members):
-        unused: dict[bytes, list[int]] = {}
-        for example, key in zip(examples[::-1].tolist(), _keys(rows.take(examples))[::-1], strict=True):
-            unused.setdefault(key, []).append(example)
-        for r in range(starts[c], starts[c + 1]):
-            candidates = unused.get(keys[r])
-            if not candidates and r in alone:
-                where[r] = -1
-                continue
-            if not candidates:
-                raise DataError(
-                    f"--certificate: support vector {r + 1} of the model is no example of the data",
-                    "it must be the very training set (svm-train cuts values to 8 digits: longer ones no longer match)",
-                )
-            where[r] = candidates.pop()
+    """The training row that each row of the model is; −1 for one that is w of a linear machine."""
+    where, alone = find_rows(model.rows, model.class_starts, rows, members), _weight_rows(model)
+    lost = [r for r in np.flatnonzero(where < 0).tolist() if r not in alone]
+    if lost:
+        raise DataError(
+            f"--certificate: support vector {lost[0] + 1} of the model is no example of the data",
+            "it must be the very training set",
+        )
     return where
 
 
@@ -91,13 +76,3 @@ def _weight_rows(model: Model) -> set[int]:
     if model.kernel.kind != LINEAR:
         return set()
     return {int(machine.index[0]) for machine in model.machines if len(machine.index) == 1 and machine.coef[0] == 1}
-
-
-def _keys(rows: Rows) -> list[bytes]:
-    """Each row's content, equal for equal rows; zeros that are spelt out do not count."""
-    if rows.precomputed:
-        return [serial.tobytes() for serial in rows.serial]
-    filled = rows.data != 0
-    ends = np.concatenate([[0], np.cumsum(filled)])[rows.indptr].tolist()
-    indices, data = rows.indices[filled].astype(np.int32), rows.data[filled]
-    return [indices[first:last].tobytes() + data[first:last].tobytes() for first, last in pairwise(ends)]

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling"),
-    *("pairs", "assembly", "fit", "folds", "recertify", "io", "cli", "__main__"),
+    *("matching", "pairs", "warm", "assembly", "fit", "folds", "recertify", "io", "cli", "__main__"),
 ]
 
 #: The files of a folder that its other files may import.
@@ -23,11 +23,25 @@ SHARED = {
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},
-    "cli": {"options", "main", "files", "interrupt", "progress", "report", "streams", "comparison", "pictures", "compat"},
+    "cli": {
+        *(
+            "options",
+            "main",
+            "files",
+            "initial",
+            "interrupt",
+            "progress",
+            "report",
+            "streams",
+            "comparison",
+            "pictures",
+            "compat",
+        )
+    },
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "assembly", "fit", "folds", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "fit", "folds", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

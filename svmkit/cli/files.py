@@ -49,19 +49,19 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
     """The examples to train on and those held out: another file's, or a random fraction of these."""
     if holdout is None:
         return dataset, None
-    fraction = _fraction(holdout)
-    if fraction is None:
+    share = fraction(holdout)
+    if share is None:
         return dataset, read_data(holdout, reporter, precomputed=config.kernel == "precomputed")
     import numpy as np
 
-    n_out = round(fraction * dataset.n)
+    n_out = round(share * dataset.n)
     if not 0 < n_out < dataset.n:
         raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
     order = np.random.default_rng(config.seed).permutation(dataset.n)
     return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
 
 
-def _fraction(text: str) -> float | None:
+def fraction(text: str) -> float | None:
     """The fraction that ``text`` is, or None for the name of a file."""
     try:
         value = float(text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from svmkit.cli import files, report
+from svmkit.cli import files, initial, report
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, refuse_lambda_with_C, stack, threads_option
 from svmkit.cli.progress import Reporter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from svmkit.data import Dataset
     from svmkit.fit import FitResult
     from svmkit.trace import Status
+    from svmkit.warm import Warm
 
 EPILOG = """\b
 Files:
@@ -82,6 +83,11 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
         help="Cross-validate in N folds, svm-train's own with --seed 0; accuracy on stdout, no model.",
     ),
     click.option("--holdout", metavar="FILE|FRACTION", help="Report the error on FILE, or on a random FRACTION set aside."),
+    click.option(
+        "--init",
+        metavar="FILE",
+        help="Go on from this model, ours or svm-train's, with DATA as new examples; its kernel is taken where none is given.",
+    ),
     click.option("--trace", metavar="FILE", help="Write the course of training, a JSON object a line."),
     threads_option,
     json_option,
@@ -109,6 +115,7 @@ def command(
     balance: str | None,
     folds: int | None,
     holdout: str | None,
+    init: str | None,
     trace: str | None,
     as_json: bool,
     quiet: bool,
@@ -122,14 +129,16 @@ def command(
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
     if folds is not None:
-        if any(given is not None for given in (model, holdout, trace, config.patience)):
-            raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --patience or --trace")
+        if any(given is not None for given in (model, holdout, init, trace, config.patience)):
+            raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
         return _cross_validate(data, config, folds, balance, as_json, quiet, strict)
     if config.patience is not None and holdout is None:
         raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
     _check_streams(data, holdout, model, trace, as_json)
     files.check_output(model, data)
+    if init is not None:
+        initial.check(init, data, holdout)
     if trace is not None:
         files.check_output(trace, data, model)
     with Reporter(quiet, config) as reporter:
@@ -137,9 +146,13 @@ def command(
         dataset = files.read_training(data, config, reporter)
         config = _balanced(config, dataset) if balance else config
         training, held_out = files.set_aside(dataset, holdout, config, reporter)
+        warm = None
+        if init is not None:
+            config, warm = initial.go_on(init, training, config, given=initial.kernel_options(ctx), reporter=reporter)
+            training = warm.dataset
         with Interrupts(quiet) as stop:
             lost: list[str] = []
-            result = _fit(training, held_out, config, trace, reporter, stop, lost.append)
+            result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
             _save(result, model)
             _report(result, model, held_out, as_json, reporter)
     for text in lost:
@@ -188,6 +201,7 @@ def _fit(
     reporter: Reporter,
     stop: Interrupts,
     on_lost_trace: Callable[[str], None],
+    warm: Warm | None,
 ) -> FitResult:
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
@@ -203,6 +217,7 @@ def _fit(
             on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
             on_warning=reporter.warn,
             holdout=held_out,
+            warm=warm,
         )
 
 

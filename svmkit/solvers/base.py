@@ -33,6 +33,7 @@ class Solver(Protocol):
     EXACT: it ends when the KKT violation is at most eps. One that is not ends by its default number of epochs or its own
     tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
     that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
+    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot.
     """
 
     SUMMARY: str

@@ -32,6 +32,7 @@ from svmkit.trace import Progress
 SUMMARY = "pairs of multipliers exactly as svm-train: the same iterations, objective and rho"
 PAPER = "Fan, Chen & Lin, JMLR 6 (2005)"
 EXACT = True
+WARM = True
 BIASES: tuple[Bias, ...] = ("free",)
 
 #: The curvature used in place of one that is not positive.

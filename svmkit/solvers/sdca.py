@@ -36,6 +36,7 @@ from svmkit.trace import Progress
 SUMMARY = "stochastic dual coordinate ascent: sweeps in random order, without a bias"
 PAPER = "Shalev-Shwartz & Zhang, JMLR 14 (2013); Hsieh et al., ICML 2008"
 EXACT = True
+WARM = True
 BIASES: tuple[Bias, ...] = ("none",)
 
 #: Variables whose kernel block is taken together.
@@ -64,7 +65,10 @@ def supports(problem: Problem) -> str | None:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _Sweeps:
-    """A fresh state at α = 0; O(nonzeros). Raises UsageError for an option that cannot be."""
+    """A fresh state; O(nonzeros), and from an α other than 0 one product with the kernel.
+
+    Raises UsageError for an option that cannot be.
+    """
     if not options.epochs > 0:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
     form = _Linear if problem.kernel.kind == LINEAR else _Kernel
@@ -153,7 +157,7 @@ class _Kernel(_Sweeps):
         super().__init__(problem, options, eps, seed)
         bounds = problem.y * problem.upper
         self.lower, self.upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-        self.beta = np.zeros(problem.n)
+        self.beta = problem.y * problem.dual().start
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
         self.engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
         self.diagonal = self.engine.diagonal()
@@ -162,6 +166,9 @@ class _Kernel(_Sweeps):
         self.aside: list[tuple[Ints, Floats, Floats]] = []
         self.held: NDArray[Any] | None = None
         self.used = np.empty(0, dtype=bool)
+        support = np.flatnonzero(self.beta)
+        self.engine.apply(self.packed, support, -self.beta[support], self.F)
+        self.evaluations += problem.n * len(support)
         self.block: _Block | None = None
         self.moved = 0
         self.failed_checks, self.best_check = 0, inf
@@ -336,9 +343,10 @@ class _Linear(_Sweeps):
     def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
         super().__init__(problem, options, eps, seed)
         (self.rows,) = renumbered(problem.rows)
-        self.variables = np.stack([np.zeros(problem.n), problem.upper, self.rows.sqnorms(), problem.y], axis=1)
+        start = problem.dual().start
+        self.variables = np.stack([start, problem.upper, self.rows.sqnorms(), problem.y], axis=1)
         self.alpha = self.variables[:, 0]
-        self.w = np.zeros(self.rows.n_features + 1)
+        self.w = linear.fold(self.rows, problem.y * start, self.rows.n_features + 1)
         self.order = np.arange(problem.n)
         self.place = np.array([0, problem.n, 0])
         self.bounds = np.empty(4)

@@ -36,6 +36,7 @@ from svmkit.trace import Progress
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
 PAPER = "Joachims 1999; Fan, Chen & Lin, JMLR 6 (2005) 1889–1918"
 EXACT = True
+WARM = True
 BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: Two variables kept and one new one from either end.

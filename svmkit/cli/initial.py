@@ -1,0 +1,58 @@
+"""``--init``: the model that training goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from svmkit.cli import files
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.warm import Warm
+
+_KERNEL_FIELDS = ("kernel", "degree", "gamma", "coef0")
+
+
+def check(init: str, data: str, holdout: str | None) -> None:
+    """Raises UsageError where ``init`` cannot go with the other files."""
+    if init == data == "-":
+        raise UsageError("DATA and --init cannot both be standard input")
+    if holdout is not None and files.fraction(holdout) is not None:
+        raise UsageError("--init: the model may know examples of a --holdout fraction; hold out a file of its own")
+
+
+def kernel_options(ctx: click.Context) -> set[str]:
+    """The fields of the kernel that the command line gives."""
+    return {name for name in _KERNEL_FIELDS if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+
+
+def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], reporter: Reporter) -> tuple[TrainConfig, Warm]:
+    """The config with the model's kernel where none is ``given``, and the data joined with the model's support vectors."""
+    from svmkit.io.model_libsvm import read_model
+    from svmkit.warm import join
+
+    model = read_model(init)
+    kernel = {"kernel": model.kernel.name, **{name: getattr(model.kernel, name) for name in _KERNEL_FIELDS[1:]}}
+    if "kernel" not in given:
+        config = replace(config, **{name: value for name, value in kernel.items() if name not in given})
+    warm = join(dataset, model)
+    if not reporter.quiet:
+        reporter.note(_told(warm))
+    return config, warm
+
+
+def _told(warm: Warm) -> str:
+    """Which of the model's support vectors are among the data, and what that means for the result."""
+    n, added = warm.model.n_support, warm.n_added
+    if added == 0:
+        return f"all {n:,} support vectors of the model are among the data"
+    return (
+        f"{added:,} of the model's {n:,} support vectors are not among the data and are added to them; the result is exact for "
+        "old and new data together only if the old data's other examples need not come back: to be sure, train on both"
+    )

@@ -1,0 +1,67 @@
+"""Which training row each support vector of a model file is: the one of its class with the same content.
+
+svm-train cuts values to 8 significant digits, so where a class has no row with exactly the same values, values are compared as
+cut to 8 digits. Zeros that are spelt out do not count. Of equal rows each is taken once.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from svmkit.data import Floats, Ints, Rows
+
+_DIGITS = 8
+
+
+def find_rows(support: Rows, starts: Ints, rows: Rows, members: list[Ints]) -> Ints:
+    """For each row of ``support`` the number in ``rows`` of the one it is, or −1.
+
+    ``support`` is grouped by class, class c from ``starts[c]`` to ``starts[c + 1]``; ``members[c]`` are that class's rows.
+    """
+    where = np.full(support.n, -1, dtype=np.int64)
+    for examples, (first, last) in zip(members, pairwise(starts.tolist()), strict=True):
+        where[first:last] = _find(support.part(first, last), rows, examples)
+    return where
+
+
+def _find(support: Rows, rows: Rows, examples: Ints) -> Ints:
+    where = np.full(support.n, -1, dtype=np.int64)
+    for exact in (True, False):
+        missing = np.flatnonzero(where < 0)
+        if len(missing) == 0 or len(examples) == 0:
+            break
+        unused: dict[bytes, list[int]] = {}
+        left = np.setdiff1d(examples, where)[::-1]
+        for example, key in zip(left.tolist(), _keys(rows.take(left), exact), strict=True):
+            unused.setdefault(key, []).append(example)
+        for number, key in zip(missing.tolist(), _keys(support.take(missing), exact), strict=True):
+            candidates = unused.get(key)
+            if candidates:
+                where[number] = candidates.pop()
+    return where
+
+
+def _keys(rows: Rows, exact: bool) -> list[bytes]:
+    """Each row's content, equal for equal rows."""
+    if rows.precomputed:
+        return [serial.tobytes() for serial in rows.serial]
+    filled = rows.data != 0
+    ends = np.concatenate([[0], np.cumsum(filled)])[rows.indptr].tolist()
+    indices, data = rows.indices[filled].astype(np.int32), rows.data[filled]
+    values = data if exact else _cut(data)
+    return [indices[first:last].tobytes() + values[first:last].tobytes() for first, last in pairwise(ends)]
+
+
+def _cut(values: Floats) -> Ints:
+    """A number for each value, the same for those that agree in 8 significant digits: the digits, the exponent above them."""
+    size = np.abs(values)
+    exponent = np.floor(np.log10(size)).astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):  # values too small to be scaled are told apart by their exponents alone
+        digits = np.nan_to_num(np.rint(size * 10.0 ** (_DIGITS - 1 - exponent)), posinf=0.0)
+    carried = digits >= 10**_DIGITS  # rounded up to a power of ten
+    digits[carried] /= 10
+    packed = ((exponent + carried) << 32) + digits.astype(np.int64)
+    signed: Ints = np.where(values < 0, -packed - 1, packed)
+    return signed

@@ -1,0 +1,85 @@
+"""Going on from a trained model: its support vectors among the new data, or added to them, and its coefficients as first α.
+
+A model remembers no example that is not a support vector. With all the old data among the new ones nothing is lost: an exact
+solver ends at their joint optimum, only sooner. Without them it ends at the optimum of the new data and the old support
+vectors; that is the joint one exactly if the old data's other examples stay outside the margin. A support vector equal to a new
+example, label included, is taken to be that example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmkit.certificate import balanced
+from svmkit.data import Dataset, Floats, Ints, stack
+from svmkit.errors import ModelError, UsageError
+from svmkit.matching import find_rows
+from svmkit.model import REST, Model
+from svmkit.pairs import group_classes, usable_examples
+from svmkit.problem import LINEAR, PRECOMPUTED, Problem
+
+
+@dataclass(frozen=True)
+class Warm:
+    """``dataset`` is the new data and, below them, ``n_added`` support vectors; ``place``: the row each row of ``model`` is."""
+
+    model: Model
+    dataset: Dataset
+    place: Ints
+    n_added: int
+
+
+def join(dataset: Dataset, model: Model) -> Warm:
+    """The data with those of the model's support vectors added that are not among them, each with its class's label, weight 1.
+
+    Raises ModelError for a model that is no classifier or holds no examples to go on from.
+    """
+    _check(model)
+    assert model.labels is not None
+    labels, members = group_classes(dataset.y, usable_examples(dataset))
+    by_label = dict(zip(labels.tolist(), members, strict=True))
+    nobody = np.empty(0, dtype=np.int64)
+    place = find_rows(model.rows, model.class_starts, dataset.rows, [by_label.get(x, nobody) for x in model.labels.tolist()])
+    added = np.flatnonzero(place < 0)
+    place[added] = dataset.n + np.arange(len(added))
+    if len(added) == 0:
+        return Warm(model, dataset, place, 0)
+    y = np.repeat(model.labels, np.diff(model.class_starts))[added].astype(np.float64)
+    joined = Dataset(
+        rows=stack([dataset.rows, model.rows.take(added)]),
+        y=np.concatenate([dataset.y, y]),
+        weight=None if dataset.weight is None else np.concatenate([dataset.weight, np.ones(len(added))]),
+        source=dataset.source,
+    )
+    return Warm(model, joined, place, len(added))
+
+
+def _check(model: Model) -> None:
+    if model.svm_type not in ("c_svc", "nu_svc"):
+        raise ModelError(f"--init: training goes on from a classifier, this model is {model.svm_type}")
+    if model.kernel.kind == PRECOMPUTED:
+        raise ModelError("--init: the model has a precomputed kernel: it holds numbers of examples, not the examples")
+    if model.kernel.kind == LINEAR and any(len(machine.coef) == 1 for machine in model.machines):
+        raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
+
+
+def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, problem: Problem) -> Floats:
+    """The α (n,) of the machine of classes ``labels[i]`` and ``labels[j]`` (or REST) that the model stands for.
+
+    Feasible: cut to the box and, where the bias is free, the heavier class scaled down until yᵀα = 0. All 0 where the model
+    has no such machine. ``examples`` are the rows of the joined data in ``problem``. Raises UsageError where the model tells
+    more than two classes apart in the other way.
+    """
+    model, wanted = warm.model, (int(labels[i]), None if j == REST else int(labels[j]))
+    assert model.labels is not None
+    if (j == REST) != (model.multiclass == "ovr") and len(labels) > 2 and model.n_class > 2:
+        raise UsageError(f"--init: the model has machines of the kind --multiclass {model.multiclass}; train with that")
+    own = [(int(model.labels[a]), None if b == REST else int(model.labels[b])) for a, b in model.pairs]
+    beta = np.zeros(warm.dataset.n)
+    for classes, machine in zip(own, model.machines, strict=True):
+        if wanted in (classes, classes[::-1]):
+            np.add.at(beta, warm.place[machine.index], machine.coef if classes == wanted else -machine.coef)
+    alpha = np.clip(problem.y * beta[examples], 0.0, problem.upper)
+    return balanced(alpha, problem.y) if problem.bias == "free" else alpha

@@ -1,0 +1,61 @@
+"""``svmkit train --init``: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import strict_json, svmkit, write_blobs
+
+from svmkit.io.model_libsvm import read_model
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A data file ``old`` and its model ``old.model``."""
+    data = write_blobs(tmp_path / "old", n=80)
+    assert svmkit("train", "-q", "-c", "2", "-g", "0.3", data, tmp_path / "old.model").returncode == 0
+    return data
+
+
+def test_the_model_gives_the_kernel_and_the_start(old: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "-c", "2", "--json", "--init", tmp_path / "old.model", old, tmp_path / "m")
+    assert done.returncode == 0
+    assert "all " in done.stderr
+    assert "are among the data" in done.stderr
+    assert strict_json(done.stdout)["iterations"] < 40
+    assert read_model(str(tmp_path / "m")).kernel == read_model(str(tmp_path / "old.model")).kernel
+
+
+def test_kernel_options_that_are_given_count(old: Path, tmp_path: Path) -> None:
+    init = ["--init", tmp_path / "old.model", old, tmp_path / "m"]
+    assert svmkit("train", "-q", "-g", "0.7", *init).returncode == 0
+    assert read_model(str(tmp_path / "m")).kernel.gamma == 0.7
+    assert svmkit("train", "-q", "-t", "linear", *init).returncode == 0
+    assert read_model(str(tmp_path / "m")).kernel.name == "linear"
+
+
+def test_missing_support_vectors_are_told(old: Path, tmp_path: Path) -> None:
+    new = write_blobs(tmp_path / "new", n=50, seed=5)
+    done = svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m")
+    n = read_model(str(tmp_path / "old.model")).n_support
+    assert f"{n} of the model's {n} support vectors are not among the data and are added" in done.stderr
+    assert "train on both" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--init", "-", "-", "m"], "cannot both be standard input"),
+        (["--init", "old.model", "--holdout", "0.2", "old", "m"], "hold out a file of its own"),
+        (["--init", "old.model", "-v", "5", "old"], "-v only cross-validates"),
+        (["--init", "old.model", "--solver", "scs", "old", "m"], "solver scs begins anew each time"),
+        (["--init", "old", "old", "m"], "unknown text in model file"),
+        (["--init", "nothing", "old", "m"], "can't open model file nothing"),
+    ],
+)
+def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path: Path) -> None:
+    done = svmkit("train", *args, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert not (tmp_path / "m").exists()

@@ -1,0 +1,140 @@
+"""Going on from a model: the first α is the model's, feasible, and the optimum that of the joined data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows, stack
+from svmkit.errors import ModelError, UsageError
+from svmkit.fit import fit
+from svmkit.io.model_libsvm import model_text, parse_model
+from svmkit.model import Model
+from svmkit.pairs import group_classes, kernel_of, pair_problem
+from svmkit.solvers import NAMES, solver
+from svmkit.warm import Warm, first_alpha, join
+
+EXACT = [name for name in NAMES if getattr(solver(name), "WARM", False) and solver(name).EXACT]
+CONFIG = TrainConfig(C=2.0, gamma=0.5, eps=1e-6)
+
+
+def blobs(n: int, seed: int, labels: tuple[int, ...] = (1, -1)) -> Dataset:
+    rng = np.random.default_rng(seed)
+    y = np.array(labels, dtype=np.float64)[rng.integers(0, len(labels), n)]
+    y[: len(labels)] = labels
+    X = rng.normal(size=(n, 3)) + 0.7 * np.stack([y, np.cos(y), np.sin(2 * y)], axis=1)
+    return Dataset(Rows.from_dense(X), y)
+
+
+def both(a: Dataset, b: Dataset) -> Dataset:
+    return Dataset(stack([a.rows, b.rows]), np.concatenate([a.y, b.y]))
+
+
+def alpha(warm: Warm, config: TrainConfig, i: int = 0, j: int = 1) -> np.ndarray:
+    dataset = warm.dataset
+    labels, members = group_classes(dataset.y, np.arange(dataset.n))
+    pair = pair_problem(dataset, config, kernel_of(config, 3), members, np.ones(len(labels)), i, j)
+    found = first_alpha(warm, labels, i, j, pair.examples, pair.problem)
+    assert (found >= 0).all()
+    assert (found <= pair.problem.upper).all()
+    if config.bias != "none":
+        assert abs(pair.problem.y @ found) <= 1e-9 * found.sum()
+    return found
+
+
+@pytest.mark.parametrize("style", ["native", "libsvm"])
+def test_a_models_own_data_give_its_alpha_back(style: str) -> None:
+    dataset = blobs(120, 0)
+    found = fit(dataset, CONFIG)
+    model = parse_model(model_text(found.model, style=style), "m")  # type: ignore[arg-type]
+    warm = join(dataset, model)
+    assert (warm.n_added, warm.dataset) == (0, dataset)
+    expected = np.zeros(dataset.n)
+    expected[found.machines[0].solution.origin] = np.abs(found.machines[0].solution.coef)
+    assert_allclose(alpha(warm, CONFIG), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_from_the_optimum_hardly_a_step_is_left(name: str) -> None:
+    dataset = blobs(150, 1, labels=(3, 1, 2))
+    config = replace(CONFIG, solver=name, bias="none" if name == "sdca" else "free", eps=1e-4)
+    cold = fit(dataset, config)
+    warm = fit(dataset, config, warm=join(dataset, cold.model))
+    assert warm.steps < 0.1 * cold.steps + 150 * 3
+    assert warm.violation <= 1e-4
+    assert_allclose(warm.dual, cold.dual, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("changed", [{"C": 0.1}, {"C": 50.0}, {"gamma": 0.1}, {"class_weight": ((1, 0.2),)}])
+def test_from_any_model_the_optimum_is_that_from_nothing(name: str, changed: dict[str, object]) -> None:
+    """The box may have shrunk or grown, and the kernel be another."""
+    dataset = blobs(90, 2)
+    config = replace(CONFIG, solver=name, bias="none" if name == "sdca" else "free")
+    model = fit(dataset, config).model
+    config = replace(config, **changed)  # type: ignore[arg-type]
+    assert_allclose(fit(dataset, config, warm=join(dataset, model)).dual, fit(dataset, config).dual, rtol=1e-7)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_linear_coordinate_ascent_goes_on_from_an_expansion(bias: str) -> None:
+    dataset = blobs(90, 3)
+    expansion = fit(dataset, replace(CONFIG, kernel="linear", bias=bias)).model
+    config = replace(CONFIG, kernel="linear", solver="sdca", bias="none", eps=1e-5)
+    warm = join(dataset, expansion)
+    assert_allclose(fit(dataset, config, warm=warm).dual, fit(dataset, config).dual, rtol=1e-7)
+
+
+def test_support_vectors_that_are_missing_are_added() -> None:
+    old, new = blobs(100, 4), blobs(60, 5)
+    model = fit(old, CONFIG).model
+    warm = join(new, model)
+    assert warm.n_added == model.n_support
+    labels = np.repeat(model.labels, model.class_counts)
+    by_hand = both(new, Dataset(model.rows, labels.astype(np.float64)))
+    assert_array_equal(warm.dataset.y, by_hand.y)
+    assert_allclose(fit(warm.dataset, CONFIG, warm=warm).dual, fit(by_hand, CONFIG).dual, rtol=1e-7)
+
+
+def test_new_and_missing_classes() -> None:
+    """A pair that the model knows, the other way round, starts from it; a new class from nothing; a missing one is added."""
+    old = blobs(90, 6, labels=(1, 2))
+    model = fit(old, CONFIG).model
+    new = blobs(60, 7, labels=(5, 2))
+    warm = join(new, model)
+    assert set(warm.dataset.y) == {1.0, 2.0, 5.0}
+    labels, _ = group_classes(warm.dataset.y, np.arange(warm.dataset.n))
+    assert labels.tolist() == [5, 2, 1]
+    assert not alpha(warm, CONFIG, 0, 1).any()
+    assert_allclose(alpha(warm, CONFIG, 1, 2).sum(), np.abs(model.machines[0].coef).sum(), rtol=1e-9)
+    result = fit(warm.dataset, CONFIG, warm=warm)
+    assert_allclose(result.dual, fit(warm.dataset, CONFIG).dual, rtol=1e-7)
+
+
+def test_against_the_rest() -> None:
+    dataset = blobs(120, 8, labels=(1, 2, 3))
+    config = replace(CONFIG, multiclass="ovr", eps=1e-4)
+    cold = fit(dataset, config)
+    warm = fit(dataset, config, warm=join(dataset, cold.model))
+    assert warm.steps < 0.1 * cold.steps + 120
+    with pytest.raises(UsageError, match="--multiclass ovr"):
+        fit(dataset, replace(config, multiclass="ovo"), warm=join(dataset, cold.model))
+
+
+def test_what_cannot_be_gone_on_from() -> None:
+    dataset = blobs(40, 9)
+    model = fit(dataset, CONFIG).model
+    for bad, why in (
+        (replace(model, svm_type="epsilon_svr"), "epsilon_svr"),
+        (fit(dataset, TrainConfig(kernel="linear", solver="sdca", bias="none")).model, "weight vector"),
+        (replace(model, kernel=model.kernel._replace(kind=4)), "precomputed"),
+    ):
+        assert isinstance(bad, Model)
+        with pytest.raises(ModelError, match=why):
+            join(dataset, bad)
+    with pytest.raises(UsageError, match="pegasos begins anew each time; those that go on from a model are smo, pair, sdca"):
+        fit(dataset, replace(CONFIG, solver="pegasos"), warm=join(dataset, model))
