@@ -23,21 +23,7 @@ SHARED = {
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},
-    "cli": {
-        *(
-            "options",
-            "main",
-            "files",
-            "initial",
-            "interrupt",
-            "progress",
-            "report",
-            "streams",
-            "comparison",
-            "pictures",
-            "compat",
-        )
-    },
+    "cli": set("options main files initial interrupt progress report streams comparison pictures compat".split()),
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
