@@ -23,7 +23,8 @@ SHARED = {
     "maps": {"landmarks"},
     "solvers": {"base"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},
-    "cli": set("options main files initial interrupt progress report streams comparison pictures compat".split()),
+    "cli": {"options", "main", "files", "initial", "interrupt", "progress", "report", "streams", "compat"}
+    | {"comparison", "pictures"},
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
