@@ -24,7 +24,7 @@ import numpy as np
 
 from svmkit.data import Floats
 from svmkit.engine.kernels import cross_apply, diagonal
-from svmkit.problem import SIGMOID, Bias, Problem, Solution
+from svmkit.problem import LINEAR, SIGMOID, Bias, Problem, Solution
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ def certify(problem: Problem, solution: Solution) -> Certificate:
     alpha, exact = _dual_point(problem, solution, hinge)
     beta = problem.y * alpha
     if not exact:
-        support = np.flatnonzero(beta)
-        own = Solution(problem.rows.take(support), support, beta[support], 0.0)
-        responses = _respond(problem, own)
+        responses = _own_responses(problem, beta)
     curvature = float(beta @ responses)
     dual = float(alpha.sum()) - 0.5 * curvature
     definite = problem.kernel.kind != SIGMOID and min(norm2, curvature) >= 0
@@ -80,6 +78,14 @@ def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias)
 
 def _respond(problem: Problem, solution: Solution) -> Floats:
     return cross_apply(problem.rows, solution.basis, problem.kernel, solution.coef[:, None])[:, 0]
+
+
+def _own_responses(problem: Problem, beta: Floats) -> Floats:
+    """Kβ."""
+    if problem.kernel.kind == LINEAR:  # no rows need be copied, and mapped ones are much memory
+        return cross_apply(problem.rows, problem.rows, problem.kernel, beta[:, None])[:, 0]
+    support = np.flatnonzero(beta)
+    return _respond(problem, Solution(problem.rows.take(support), support, beta[support], 0.0))
 
 
 def _norm2(problem: Problem, solution: Solution, responses: Floats) -> float:

@@ -11,6 +11,8 @@ SVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 BIASES = ("free", "none")
 #: One machine a pair of classes (LIBSVM's), or one a class, against all others.
 MULTICLASS = ("ovo", "ovr")
+MAPS = ("nystroem", "fourier")
+LANDMARKS = ("pivoted", "kmeans", "uniform")
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
 
@@ -21,6 +23,8 @@ class TrainConfig:
     ``gamma`` 0 means 1/number of features. ``lam`` (λ-form) replaces ``C`` by 1/(λ n). ``class_weight`` holds (label, factor)
     pairs; factors of a repeated label multiply, as in svm-train. ``bias``: "free" is LIBSVM's rho, "none" drops it, None takes
     what the solver does best.
+    ``map`` replaces the kernel by ``dim`` explicit features, on which a linear problem is solved: "nystroem", of ``landmarks``
+    and the eigenvalues above ``cut`` times the largest, or "fourier", of ``orthogonal`` frequencies or independent ones.
     ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
     """
 
@@ -37,6 +41,11 @@ class TrainConfig:
     class_weight: tuple[tuple[int, float], ...] = ()
     bias: str | None = None
     multiclass: str = "ovo"
+    map: str | None = None
+    dim: int = 512
+    landmarks: str = "pivoted"
+    cut: float = 0.0
+    orthogonal: bool = False
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
     max_iter: int | None = None
@@ -80,6 +89,10 @@ class TrainConfig:
             ("--seed", 0 <= self.seed < 2**63, f"{self.seed} must lie in 0 … 2^63 − 1"),
             ("-j", self.threads >= 0, f"{self.threads} must not be negative (0 means all cores)"),
             ("--multiclass", self.multiclass in MULTICLASS, f"unknown way {self.multiclass!r}; one of {', '.join(MULTICLASS)}"),
+            ("--map", self.map in (None, *MAPS), f"unknown map {self.map!r}; one of {', '.join(MAPS)}"),
+            ("--dim", 1 <= self.dim <= 2**20, f"{self.dim} must lie in 1 … 2^20"),
+            ("--landmarks", self.landmarks in LANDMARKS, f"unknown choice {self.landmarks!r}; one of {', '.join(LANDMARKS)}"),
+            ("--cut", 0 <= self.cut < 1, f"{self.cut} must lie in 0 … 1, as a share of the largest eigenvalue"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]
         for label, factor in self.class_weight:

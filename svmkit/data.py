@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ Ints = NDArray[np.int64]
 #: Nonzeros that are worked on at a time where the work takes memory of its own.
 NONZEROS_AT_A_TIME = 1 << 20
 
+#: How rows are stored; see ``Rows``.
+Form = Literal["sparse", "dense"]
+
 _NO_GRAM = np.empty((0, 0))
 _NO_SERIAL = np.empty(0, dtype=np.int64)
 
@@ -24,12 +27,13 @@ class Rows(NamedTuple):
     """n examples as compressed sparse rows; column numbers are the file's own indices (0 is allowed, 1 is usual).
 
     ``data`` f8 (nnz,), ``indices`` i4 (nnz,) ascending within a row, ``indptr`` i8 (n + 1,), all C-contiguous. Zeros that the
-    file spells out stay. ``n_features`` is the largest index. For a precomputed kernel row r instead holds
+    file spells out stay. ``n_features`` is the largest index. Mapped data are dense: ``data`` is f4 (n · n_features,), each row
+    has features 1 … n_features, and ``indices`` is empty. For a precomputed kernel row r instead holds
     ``serial[r]`` (1-based number of the training row it is) and, where known, ``gram[r]``: its kernel values against training
     rows 1 … L, and the sparse arrays are empty.
     """
 
-    data: Floats
+    data: NDArray[Any]
     indices: NDArray[np.int32]
     indptr: Ints
     n_features: int
@@ -46,8 +50,15 @@ class Rows(NamedTuple):
         """Whether these are rows of a kernel matrix."""
         return len(self.serial) > 0
 
+    @property
+    def form(self) -> Form:
+        """Dense rows are told by their single precision."""
+        return "dense" if self.data.dtype == np.float32 else "sparse"
+
     def take(self, index: Ints) -> Rows:
         """The rows numbered ``index``, in that order, as new arrays."""
+        if self.form == "dense":
+            return dense_rows(self.matrix()[index])
         lengths = np.diff(self.indptr)[index]
         indptr = np.zeros(len(index) + 1, dtype=np.int64)
         np.cumsum(lengths, out=indptr[1:])
@@ -84,14 +95,21 @@ class Rows(NamedTuple):
         filled = np.flatnonzero(np.diff(self.indptr))
         ends = np.append(self.indptr[:-1][filled], self.indptr[-1])
         for first, last in row_blocks(ends, NONZEROS_AT_A_TIME):
-            values = self.data[ends[first] : ends[last]]
+            values = self.data[ends[first] : ends[last]].astype(np.float64, copy=False)
             with np.errstate(over="ignore"):
                 sums[filled[first:last]] = np.add.reduceat(values * values, ends[first:last] - ends[first])
         return sums
 
+    def matrix(self) -> NDArray[np.float32]:
+        """Dense rows as the matrix (n, n_features) they are, sharing memory."""
+        return self.data.reshape(self.n, self.n_features)
+
     def to_dense(self) -> Floats:
         """The matrix (n, n_features + 1), column 0 for index 0; for tests and small problems."""
         dense = np.zeros((self.n, self.n_features + 1))
+        if self.form == "dense":
+            dense[:, 1:] = self.matrix()
+            return dense
         dense[np.repeat(np.arange(self.n), np.diff(self.indptr)), self.indices] = self.data
         return dense
 
@@ -103,6 +121,12 @@ class Rows(NamedTuple):
         indptr = np.zeros(len(matrix) + 1, dtype=np.int64)
         np.cumsum(np.bincount(row, minlength=len(matrix)), out=indptr[1:])
         return Rows(matrix[row, column], (column + 1).astype(np.int32), indptr, matrix.shape[1])
+
+
+def dense_rows(matrix: NDArray[np.float32]) -> Rows:
+    """Dense rows over a C-contiguous matrix (n, d), whose column j is feature j + 1; nothing is copied."""
+    n, d = matrix.shape
+    return Rows(matrix.reshape(-1), np.empty(0, dtype=np.int32), d * np.arange(n + 1, dtype=np.int64), d)
 
 
 def row_blocks(indptr: Ints, size: int) -> Iterator[tuple[int, int]]:

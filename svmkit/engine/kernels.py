@@ -92,7 +92,7 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     Work space has a place for every feature number; nothing else depends on the numbers but their order.
     """
     n_features = max(rows.n_features for rows in parts)
-    if n_features <= TABLE_FEATURES + 4 * sum(len(rows.indices) for rows in parts):
+    if n_features <= TABLE_FEATURES + 4 * sum(len(rows.data) for rows in parts):
         return parts
     used = np.unique(np.concatenate([rows.indices for rows in parts]))
     return tuple(
@@ -205,6 +205,22 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
         packed = replace(pack(parts[0].part(first, last), kernel, real), form=form)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
     return out
+
+
+class Columns:
+    """Rows packed once, to be the columns of many blocks K(left, rows); ``real`` is the precision of values."""
+
+    def __init__(self, rows: Rows, kernel: Kernel, real: Real = "f8") -> None:
+        self.rows, self.kernel, self.real = rows, kernel, real
+        self._packed = pack(rows, kernel, real)
+
+    def block(self, left: Rows) -> NDArray[Any]:
+        """K(left, rows), (left.n, rows.n)."""
+        narrow, own = renumbered(left, self.rows)
+        packed = self._packed if own is self.rows else pack(own, self.kernel, self.real)
+        out = np.empty((left.n, own.n), dtype=self.real)
+        _fill(self.kernel, pack(narrow, self.kernel, self.real), np.arange(left.n), packed, np.arange(own.n), out)
+        return out
 
 
 # --- how the work is cut and which loop does it ---------------------------------------------------------------------------

@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import uint32, uint64
+from numpy import float64, uint32, uint64
+from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import ORDERED, compiled, helper, intrinsic
-from svmkit.data import Floats, Rows
+from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper, intrinsic
+from svmkit.data import Floats, Ints, Rows
 
-_ROWS = "i8[:], i4[:], f8[:], "
+#: Arguments ``indptr, indices, data`` of rows in either form.
+ROWS = {"sparse": "i8[:], i4[:], f8[:], ", "dense": "i8[:], i4[:], f4[:], "}
 
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
 #: Visits ahead at which a row's place and values are asked for.
@@ -27,7 +29,7 @@ PIECE_ROWS = 4096
 
 
 @helper(ORDERED)
-def dot_row(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+def _dot_sparse(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     """w · row. Four sums: one alone would wait for its own last addition."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     k, end = uint64(k0), uint64(k1)
@@ -43,11 +45,43 @@ def dot_row(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     return (a + b) + (c + d)
 
 
+@helper(REASSOCIATED)
+def _dot_dense(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+    """w · row, in registers of several sums."""
+    total = 0.0
+    start = uint64(k0)
+    for j in range(uint64(k1) - start):
+        total += w[j] * float64(data[start + j])
+    return total
+
+
 @helper(ORDERED)
-def add_row(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+def _add_sparse(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
     """w += step · row."""
     for k in range(uint64(k0), uint64(k1)):
         w[uint32(indices[k])] += step * data[k]
+
+
+@helper(ORDERED)
+def _add_dense(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+    """w += step · row."""
+    start = uint64(k0)
+    for j in range(uint64(k1) - start):
+        w[j] += step * float64(data[start + j])
+
+
+#: For rows in either form, ``dot(indices, data, k0, k1, w)`` and ``add(indices, data, k0, k1, step, w)``.
+DOT = {"sparse": _dot_sparse, "dense": _dot_dense}
+ADD = {"sparse": _add_sparse, "dense": _add_dense}
+
+
+def _arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+    return rows.indptr, rows.indices, rows.data
+
+
+def places(rows: Rows, w: Floats) -> Floats:
+    """``w`` as the loops want it: their dense rows begin at place 0, and feature numbers at 1."""
+    return w[1:] if rows.form == "dense" else w
 
 
 def _make_prefetch() -> Any:
@@ -75,7 +109,7 @@ _prefetch = intrinsic(_make_prefetch)
 
 
 @helper()
-def _ask_for(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
+def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
     """Has what two coming visits need brought in: the rows are in random order, and main memory is as slow as three visits."""
     _prefetch(variables, uint64(far) * uint64(4))
     _prefetch(indptr, uint64(far))
@@ -85,37 +119,114 @@ def _ask_for(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variable
     _prefetch(data, k + uint64(8))
 
 
-@compiled(f"void({_ROWS}f8[:], f8[:])", ORDERED)
-def _fold(indptr: Any, indices: Any, data: Any, weights: Any, w: Any) -> None:
-    for r in range(len(weights)):
-        add_row(indices, data, indptr[r], indptr[r + 1], weights[r], w)
+@helper()
+def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
+    """As ``_ask_for_sparse``: a row is many cache lines, in a place known without looking."""
+    _prefetch(variables, uint64(far) * uint64(4))
+    k, end = uint64(indptr[uint64(near)]), uint64(indptr[uint64(near) + _ONE])
+    while k < end:
+        _prefetch(data, k)
+        k += uint64(16)
 
 
-@compiled(f"void({_ROWS}i8, i8, f8[:], f8[:])", ORDERED)
-def _dots(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, w: Any, out: Any) -> None:
-    for r in range(r0, r1):
-        out[r] = dot_row(indices, data, indptr[r], indptr[r + 1], w)
+def _fold_loop(add: Any) -> Any:
+    def fold_loop(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, weights: Any, w: Any) -> None:
+        for r in range(r0, r1):
+            if weights[r] != 0.0:
+                add(indices, data, indptr[r], indptr[r + 1], weights[r], w)
+
+    return fold_loop
+
+
+def _dots_loop(dot: Any) -> Any:
+    def dots_loop(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, w: Any, out: Any) -> None:
+        for r in range(r0, r1):
+            out[r] = dot(indices, data, indptr[r], indptr[r + 1], w)
+
+    return dots_loop
+
+
+_fold = {
+    form: compiled(f"void({rows}i8, i8, f8[:], f8[:])", ORDERED, name=f"fold_{form}")(_fold_loop(ADD[form]))
+    for form, rows in ROWS.items()
+}
+_dots = {
+    form: compiled(f"void({rows}i8, i8, f8[:], f8[:])", ORDERED, name=f"dots_{form}")(_dots_loop(DOT[form]))
+    for form, rows in ROWS.items()
+}
 
 
 def fold(rows: Rows, weights: Floats, width: int) -> Floats:
     """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number."""
-    w = np.zeros(width)
-    _fold(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(weights), w)
+    weights = np.ascontiguousarray(weights)
+    cuts = _cuts(rows) if rows.form == "dense" else [0, rows.n]  # a piece has a w of its own, as long as a dense row
+    parts = np.zeros((len(cuts) - 1, width))
+    parallel.run_pieces(
+        lambda i: _fold[rows.form](*_arrays(rows), cuts[i], cuts[i + 1], weights, places(rows, parts[i])), len(cuts) - 1
+    )
+    w: Floats = parts.sum(axis=0)
     return w
 
 
 def dots(rows: Rows, w: Floats) -> Floats:
     """X·w (n,)."""
-    out = np.empty(rows.n)
-    cuts = np.linspace(0, rows.n, 1 + max(1, min(64, rows.n // PIECE_ROWS))).astype(np.int64).tolist()
-    parallel.run_pieces(lambda i: _dots(rows.indptr, rows.indices, rows.data, cuts[i], cuts[i + 1], w, out), len(cuts) - 1)
+    out, cuts = np.empty(rows.n), _cuts(rows)
+    parallel.run_pieces(lambda i: _dots[rows.form](*_arrays(rows), cuts[i], cuts[i + 1], places(rows, w), out), len(cuts) - 1)
     return out
 
 
-@compiled(f"i8({_ROWS}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])")
-def descend(
-    indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
-) -> Any:
+def _cuts(rows: Rows) -> list[int]:
+    cuts: list[int] = np.linspace(0, rows.n, 1 + max(1, min(64, rows.n // PIECE_ROWS))).astype(np.int64).tolist()
+    return cuts
+
+
+def _descend_loop(dot: Any, add: Any, ask_for: Any) -> Any:
+    def descend_loop(
+        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
+    ) -> Any:
+        at, active = place[0], place[1]
+        used = 0
+        while at < active and used < budget:
+            if at + _FAR < active:
+                ask_for(order[at + _FAR], order[at + _NEAR], indptr, indices, data, variables)
+            i = uint64(order[at])
+            used += 1
+            k0, k1 = indptr[i], indptr[i + _ONE]
+            now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
+            gradient = sign * dot(indices, data, k0, k1, w) - 1.0
+            if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
+                active -= 1
+                order[at] = order[active]
+                order[active] = i
+                continue
+            at += 1
+            projected = min(gradient, 0.0) if now <= 0.0 else max(gradient, 0.0) if now >= upper else gradient
+            bounds[2] = max(bounds[2], projected)
+            bounds[3] = min(bounds[3], projected)
+            if projected == 0.0:
+                continue
+            wanted = now - gradient / norm2 if norm2 > 0.0 else -gradient * upper
+            new = min(max(wanted, 0.0), upper)
+            if new != now:
+                variables[i, 0] = new
+                add(indices, data, k0, k1, (new - now) * sign, w)
+                place[2] += 1
+        place[0], place[1] = at, active
+        return used
+
+    return descend_loop
+
+
+_ASK_FOR = {"sparse": _ask_for_sparse, "dense": _ask_for_dense}
+_descend = {
+    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])", name=f"descend_{form}")(
+        _descend_loop(DOT[form], ADD[form], _ASK_FOR[form])
+    )
+    for form, rows in ROWS.items()
+}
+
+
+def descend(rows: Rows, variables: Floats, order: Ints, place: Ints, bounds: Floats, budget: int, w: Floats) -> int:
     """Coordinate descent on ½‖w‖² − Σα, w = Σ α_i y_i x_i, 0 ≤ α ≤ upper (Hsieh et al. 2008, algorithm 3).
 
     A line of ``variables`` is α_i, upper_i, ‖x_i‖², y_i. Visits the rows ``order[at … active − 1]``, at most ``budget`` of
@@ -124,32 +235,5 @@ def descend(
     smallest projected gradient met, ``moved`` counts steps. The multiplier of an empty row (gradient −1) goes to its upper end.
     Returns the number of visits.
     """
-    at, active = place[0], place[1]
-    used = 0
-    while at < active and used < budget:
-        if at + _FAR < active:
-            _ask_for(order[at + _FAR], order[at + _NEAR], indptr, indices, data, variables)
-        i = uint64(order[at])
-        used += 1
-        k0, k1 = indptr[i], indptr[i + _ONE]
-        now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
-        gradient = sign * dot_row(indices, data, k0, k1, w) - 1.0
-        if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
-            active -= 1
-            order[at] = order[active]
-            order[active] = i
-            continue
-        at += 1
-        projected = min(gradient, 0.0) if now <= 0.0 else max(gradient, 0.0) if now >= upper else gradient
-        bounds[2] = max(bounds[2], projected)
-        bounds[3] = min(bounds[3], projected)
-        if projected == 0.0:
-            continue
-        wanted = now - gradient / norm2 if norm2 > 0.0 else -gradient * upper
-        new = min(max(wanted, 0.0), upper)
-        if new != now:
-            variables[i, 0] = new
-            add_row(indices, data, k0, k1, (new - now) * sign, w)
-            place[2] += 1
-    place[0], place[1] = at, active
+    used: int = _descend[rows.form](*_arrays(rows), variables, order, place, bounds, budget, places(rows, w))
     return used

@@ -21,7 +21,7 @@ from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.columns import both_precisions
-from svmkit.engine.linear import add_row, dot_row
+from svmkit.engine.linear import ADD, DOT, ROWS
 from svmkit.engine.rng import below
 
 #: How iterates are averaged.
@@ -102,65 +102,6 @@ block_steps = both_precisions(
 )
 
 
-@compiled(
-    "void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:],"
-    " i8, i8, f8, i8, i8, i8, i8, i8)",
-    ORDERED,
-)
-def linear_steps(
-    indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
-    v: Any, a: Any, late_v: Any, late_a: Any, sums: Any, counts: Any, hits: Any,
-    seed: Any, stream: Any, lam: Any, average: Any, project: Any, hold: Any, first: Any, last: Any,
-) -> None:  # fmt: skip
-    """Steps first … last − 1; step s draws ``len(hits)`` examples, numbers s·len(hits) … of the stream.
-
-    ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i, ``late_v`` and ``late_a`` of the same lengths.
-    """
-    n, k = len(y), len(hits)
-    for s in range(first, last):
-        n_hits = 0
-        dot = 0.0
-        for j in range(k):
-            i = below(seed, stream, s * k + j, n)
-            if square[i] > 0:
-                response = dot_row(indices, data, indptr[i], indptr[i + 1], v)
-                if y[i] * sums[SCALE] * response < 1:
-                    if n_hits == 0:
-                        dot = response
-                    hits[n_hits] = i
-                    n_hits += 1
-        t = counts[T]
-        if t > 1:
-            sums[SCALE] *= 1.0 - 1.0 / t
-        for j in range(n_hits):
-            i = hits[j]
-            size = omega[i] / (lam * t * k * sums[SCALE])
-            if project:
-                if j > 0:
-                    dot = dot_row(indices, data, indptr[i], indptr[i + 1], v)
-                sums[V_NORM2] += size * (2.0 * y[i] * dot + size * square[i])
-            add_row(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
-            a[i] += size
-            if average != NO_AVERAGE:
-                add_row(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
-                late_a[i] += size * sums[SCALE_SUM]
-        counts[HITS] += n_hits
-        norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
-        if project and lam * norm2 > 1:
-            sums[SCALE] *= 1.0 / sqrt(lam * norm2)
-        if n_hits > 0 or not hold:
-            counts[T] += 1
-        weight = _weight(average, t)
-        sums[SCALE_SUM] += weight * sums[SCALE]
-        sums[WEIGHTS] += weight
-        if sums[SCALE] < _SMALLEST_SCALE:
-            _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
-            _own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
-            sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
-            sums[SCALE] = 1.0
-            sums[SCALE_SUM] = 0.0
-
-
 @helper(ORDERED)
 def _own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
     """v ← scale·v, with S = 0 from now on and S·v − late as it was."""
@@ -168,3 +109,71 @@ def _own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
         late[e] -= scale_sum * v[e]
     for e in range(len(v)):
         v[e] *= scale
+
+
+def _linear_loop(dot_row: Any, add_row: Any) -> Any:
+    def loop(
+        indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
+        v: Any, a: Any, late_v: Any, late_a: Any, sums: Any, counts: Any, hits: Any,
+        seed: Any, stream: Any, lam: Any, average: Any, project: Any, hold: Any, first: Any, last: Any,
+    ) -> None:  # fmt: skip
+        """Steps first … last − 1; step s draws ``len(hits)`` examples, numbers s·len(hits) … of the stream.
+
+        ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i; ``late_v, late_a`` likewise.
+        """
+        n, k = len(y), len(hits)
+        for s in range(first, last):
+            n_hits = 0
+            dot = 0.0
+            for j in range(k):
+                i = below(seed, stream, s * k + j, n)
+                if square[i] > 0:
+                    response = dot_row(indices, data, indptr[i], indptr[i + 1], v)
+                    if y[i] * sums[SCALE] * response < 1:
+                        if n_hits == 0:
+                            dot = response
+                        hits[n_hits] = i
+                        n_hits += 1
+            t = counts[T]
+            if t > 1:
+                sums[SCALE] *= 1.0 - 1.0 / t
+            for j in range(n_hits):
+                i = hits[j]
+                size = omega[i] / (lam * t * k * sums[SCALE])
+                if project:
+                    if j > 0:
+                        dot = dot_row(indices, data, indptr[i], indptr[i + 1], v)
+                    sums[V_NORM2] += size * (2.0 * y[i] * dot + size * square[i])
+                add_row(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
+                a[i] += size
+                if average != NO_AVERAGE:
+                    add_row(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
+                    late_a[i] += size * sums[SCALE_SUM]
+            counts[HITS] += n_hits
+            norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
+            if project and lam * norm2 > 1:
+                sums[SCALE] *= 1.0 / sqrt(lam * norm2)
+            if n_hits > 0 or not hold:
+                counts[T] += 1
+            weight = _weight(average, t)
+            sums[SCALE_SUM] += weight * sums[SCALE]
+            sums[WEIGHTS] += weight
+            if sums[SCALE] < _SMALLEST_SCALE:
+                _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
+                _own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
+                sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
+                sums[SCALE] = 1.0
+                sums[SCALE_SUM] = 0.0
+
+    return loop
+
+
+#: For rows in either form.
+linear_steps = {
+    form: compiled(
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8, i8, f8, i8, i8, i8, i8, i8)",
+        ORDERED,
+        name=f"linear_steps_{form}",
+    )(_linear_loop(DOT[form], ADD[form]))
+    for form, rows in ROWS.items()
+}

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.certificate import certify
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import rng
 from svmkit.engine import subgradient as loops
 from svmkit.engine.kernels import Engine, diagonal
@@ -334,8 +334,11 @@ def _kernel_solution(state: _Kernel) -> Solution:
 
 def _start_linear(steps: _Steps) -> _Linear:
     rows, n = steps.problem.rows, steps.problem.n
-    names = np.unique(rows.indices)
-    rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
+    if rows.form == "dense":
+        names = np.arange(1, rows.n_features + 1, dtype=np.int32)
+    else:
+        names = np.unique(rows.indices)
+        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
     if steps.constant:
         rows = _with_feature(rows, len(names), steps.constant)
     width = len(names) + (steps.constant > 0)
@@ -355,6 +358,8 @@ def _start_linear(steps: _Steps) -> _Linear:
 
 def _with_feature(rows: Rows, number: int, value: float) -> Rows:
     """``rows`` with one more nonzero in each."""
+    if rows.form == "dense":
+        return dense_rows(np.insert(rows.matrix(), rows.n_features, value, axis=1))
     ends = rows.indptr[1:]
     return rows._replace(
         data=np.insert(rows.data, ends, value),
@@ -370,7 +375,7 @@ def _run_linear(state: _Linear, end: int) -> None:
     first = steps.done_steps
     epoch_end = -(-(first * k // n + 1) * n // k)
     stop = min(end, epoch_end)
-    loops.linear_steps(
+    loops.linear_steps[rows.form](
         *(rows.indptr, rows.indices, rows.data, state.square, steps.problem.y, steps.omega),
         *(state.v, state.a, state.late_v, state.late_a, steps.sums, steps.counts, state.hits),
         *(steps.seed, _DRAWS, *steps.flags, first, stop),

@@ -356,11 +356,7 @@ class _Linear(_Sweeps):
         if self.place[0] == self.place[1]:
             self._end_sweep()
             return 0
-        rows = self.rows
-        used: int = linear.descend(
-            *(rows.indptr, rows.indices, rows.data),
-            *(self.variables, self.order, self.place, self.bounds, budget, self.w),
-        )
+        used = linear.descend(self.rows, self.variables, self.order, self.place, self.bounds, budget, self.w)
         self.steps += used
         self.evaluations += used
         return used

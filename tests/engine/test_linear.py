@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,15 +11,21 @@ from oracle import dense_kernel
 from zoo import points
 
 from svmkit import parallel
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import kernels, linear, rng
 from svmkit.problem import LINEAR, Kernel
 
 
-def test_folding_and_products() -> None:
+def single(X: Floats) -> Rows:
+    """The dense form of rows."""
+    return dense_rows(X.astype(np.float32))
+
+
+@pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
+def test_folding_and_products(rows_of: Callable[[Floats], Rows]) -> None:
     """Rows of 0 to 40 nonzeros, so that sums end at every remainder."""
-    X = np.tril(points(41, 40, seed=1)[0], k=-1)[:, ::-1].copy()
-    rows, v = Rows.from_dense(X), np.linspace(-1, 1, 41)
+    X = np.tril(points(41, 40, seed=1)[0], k=-1)[:, ::-1].astype(np.float32).astype(np.float64)
+    rows, v = rows_of(X), np.linspace(-1, 1, 41)
     w = linear.fold(rows, v, 50)
     np.testing.assert_allclose(w[1:41], v @ X, rtol=1e-13, atol=1e-14)
     assert not w[0]
@@ -28,14 +35,23 @@ def test_folding_and_products() -> None:
 
 def test_threads_do_not_change_products(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     monkeypatch.setattr(linear, "PIECE_ROWS", 7)
-    rows = Rows.from_dense(points(100, 9, seed=2)[0])
+    X = points(100, 9, seed=2)[0]
     w = np.linspace(0, 1, 10)
-    found = []
-    for count in (1, 2, 3):
-        parallel.use_threads(count)
-        found.append(linear.dots(rows, w))
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    for rows in (Rows.from_dense(X), single(X)):
+        found = []
+        for count in (1, 2, 3):
+            parallel.use_threads(count)
+            found.append([*linear.dots(rows, w), *linear.fold(rows, X[:, 0], 10)])
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("d", [1, 15, 40, 513])
+def test_single_precision_rows_are_worked_on_in_double(d: int) -> None:
+    X = points(9, 513, seed=8)[0][:, :d].astype(np.float32)
+    w = np.random.default_rng(9).normal(size=d + 1)
+    rows = dense_rows(X)
+    np.testing.assert_allclose(linear.dots(rows, w), X.astype(np.float64) @ w[1:], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(rows.sqnorms(), (X.astype(np.float64) ** 2).sum(axis=1), rtol=1e-13)
 
 
 def test_a_product_with_the_linear_kernel_forms_no_kernel_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,12 +101,14 @@ class Plain:
         return todo, aside, most, least
 
 
+@pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
 @pytest.mark.parametrize("budget", [10**9, 5])
 @pytest.mark.parametrize(("above", "below"), [(math.inf, -math.inf), (0.3, -0.3)])
-def test_descent_is_the_plain_one(above: float, below: float, budget: int) -> None:
-    X, y = points(60, 7, seed=6)
+def test_descent_is_the_plain_one(rows_of: Callable[[Floats], Rows], above: float, below: float, budget: int) -> None:
+    X, y = points(60, 37, seed=6)
     X[::9] = 0.0
-    rows, n = Rows.from_dense(X), len(y)
+    X = X.astype(np.float32).astype(np.float64)
+    rows, n = rows_of(X), len(y)
     upper = np.random.default_rng(7).uniform(0.1, 2.0, n)
     plain = Plain(X, y, upper)
     variables = np.stack([np.zeros(n), upper, rows.sqnorms(), y], axis=1)
@@ -103,7 +121,7 @@ def test_descent_is_the_plain_one(above: float, below: float, budget: int) -> No
         bounds = np.array([above, below, -math.inf, math.inf])
         place[0] = 0
         while place[0] < place[1]:
-            used = linear.descend(rows.indptr, rows.indices, rows.data, variables, order, place, bounds, budget, w)
+            used = linear.descend(rows, variables, order, place, bounds, budget, w)
             assert 0 < used <= budget
             visits += used
         active, aside, most, least = expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,17 @@ def test_moments() -> None:
     assert (np.abs(np.bincount(k, minlength=10) - n / 10) < 5 * (n * 0.09) ** 0.5).all()
     assert k.min() == 0
     assert k.max() == 9
+
+
+def test_normal_deviates_are_those_of_box_and_muller() -> None:
+    """By the C library's logarithm and cosine, to rounding; and both by themselves where they are cut into cases."""
+    u, z = rng.uniforms(3, 1, 0, 2000).reshape(-1, 2), rng.normals(3, 1, 0, 1000)
+    expected = [math.sqrt(-2 * math.log(1 - a)) * math.cos(2 * math.pi * b) for a, b in u.tolist()]
+    np.testing.assert_allclose(z, expected, rtol=1e-13, atol=1e-15)
+    for x in (1.0, 1 - 2.0**-53, 0.7, 0.69999, 0.5, 0.35, 1e-5, 2.0**-53):
+        assert math.isclose(rng._log.function(x), math.log(x), rel_tol=5e-16, abs_tol=0.0)
+    for v in (0.0, 2.0**-53, 0.1, 0.125, 0.13, 0.25, 0.3, 0.375, 0.4, 0.5, 0.6, 0.75, 0.9, 1 - 2.0**-53):
+        assert abs(rng._cos_of_turn.function(v) - math.cos(2 * math.pi * v)) < 4e-16
 
 
 def test_permutations() -> None:

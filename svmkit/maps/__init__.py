@@ -1,0 +1,57 @@
+"""Explicit feature maps by name, φ: rows → R^d with ⟨φ(x), φ(z)⟩ ≈ K(x, z); a new one is a file in this folder.
+
+A map module offers ``fit(rows, kernel, dim, seed, …)``, which makes a map from training rows, and ``from_dict``, which makes it
+anew from ``to_dict`` of another. A map has ``dim`` and ``transform(rows)``; its inner products are what it is for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from svmkit.config import MAPS
+from svmkit.errors import ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from svmkit.config import TrainConfig
+    from svmkit.data import Rows
+    from svmkit.problem import Kernel
+
+
+class FeatureMap(Protocol):
+    """What every map offers."""
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+
+    def transform(self, rows: Rows) -> NDArray[np.float32]:
+        """φ of each row, (n, dim), computed in float64 and rounded once."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All there is to the map as text, numbers and lists; the same map comes back from it to the bit."""
+
+
+def fit(rows: Rows, kernel: Kernel, config: TrainConfig) -> FeatureMap:
+    """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``.
+
+    Raises UsageError for a kernel that it cannot map.
+    """
+    module = import_module(f"svmkit.maps.{config.map}")
+    if config.map == "fourier":
+        made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal)
+    else:
+        made = module.fit(rows, kernel, config.dim, config.seed, landmarks=config.landmarks, cut=config.cut)
+    return made
+
+
+def from_dict(stored: dict[str, Any]) -> FeatureMap:
+    """The map whose ``to_dict`` is ``stored``. Raises ModelError where that is none this version knows."""
+    name, version = stored.get("map"), stored.get("version")
+    if name not in MAPS or version != 1:
+        raise ModelError(f"map {name!r}, version {version!r}: not a feature map that this version of svmkit knows")
+    made: FeatureMap = import_module(f"svmkit.maps.{name}").from_dict(stored)
+    return made

@@ -1,0 +1,178 @@
+"""Choosing the landmarks of a Nyström map: at random, as the centres of k-means, or by randomly pivoted Cholesky.
+
+uniform   drawn without replacement
+kmeans    centres of clusters of the input vectors (Lloyd's algorithm, started from rows drawn at random): no training rows
+pivoted   drawn one after another with probability proportional to what the landmarks so far leave of K_ii, so that rows unlike
+          all of them are preferred. The partial Cholesky factor of K says what is left; n·s kernel values, O(n s²) in products
+          of matrices. Several rows are proposed together, and each is accepted with the probability that makes the draw
+          the same as drawing singly.
+
+Samples keep memory and time apart from n: ``kmeans`` looks at no more than 32 rows for each centre, ``pivoted`` at 65,536, both
+drawn without replacement.
+
+Papers: Zhang & Kwok, "Improved Nyström low-rank approximation" (ICML 2008), for centres; Chen, Epperly, Tropp & Webber,
+"Randomly pivoted Cholesky" (2022); Epperly, Tropp & Webber, "Embrace rejection" (2024), for the proposals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import rng
+from svmkit.engine.kernels import Columns, diagonal
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, Kernel
+
+#: Rows a piece of work takes.
+PIECE_ROWS = 1024
+#: Streams of random numbers, apart from those that solvers number from 0 on.
+_ORDER, _PROPOSALS = 1 << 40, 1 << 41
+
+_KMEANS_ROWS, _KMEANS_SWEEPS, _KMEANS_VALUES = 32, 10, 1 << 28
+_PIVOTED_ROWS, _PROPOSED = 65_536, 96
+#: What is left of K_ii counts as nothing below this share of the largest: rounding of a Cholesky factor.
+_NOTHING = 1e-13
+
+
+class Landmarks(NamedTuple):
+    """Points, and the training row that each is, or −1."""
+
+    rows: Rows
+    origin: Ints
+
+
+def uniform(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+    """``count`` rows drawn at random, in file order."""
+    return _named(rows, _drawn(rows.n, count, seed))
+
+
+def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+    """The centres of ``count`` clusters; a row that is one by itself stays as it is.
+
+    Raises UsageError where ``count`` dense centres of so many features would not fit in memory.
+    """
+    some = rows.take(_drawn(rows.n, _KMEANS_ROWS * count, seed))
+    used, place = np.unique(some.indices, return_inverse=True)
+    if count * len(used) > _KMEANS_VALUES:
+        gigabytes = 8e-9 * count * len(used)
+        raise UsageError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
+    narrow = some._replace(indices=(place + 1).astype(np.int32), n_features=len(used))
+    centres = narrow.take(_drawn(some.n, count, seed)).to_dense()[:, 1:]
+    row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))
+    nearest = np.full(some.n, -1)
+    for _ in range(_KMEANS_SWEEPS):
+        before, nearest = nearest, _nearest(narrow, centres)
+        if np.array_equal(nearest, before):
+            break
+        sizes = np.bincount(nearest, minlength=len(centres))
+        keys = nearest[row_of] * len(used) + place
+        sums = np.bincount(keys, weights=some.data, minlength=centres.size).reshape(centres.shape)
+        held = sizes > 0
+        centres[held] = sums[held] / sizes[held, None]
+    found = Rows.from_dense(centres)
+    indices = used[found.indices - 1].astype(np.int32)
+    return Landmarks(found._replace(indices=indices, n_features=rows.n_features), np.full(len(centres), -1))
+
+
+def _nearest(rows: Rows, centres: Floats) -> Ints:
+    """The number of the centre nearest to each row, the first of those equally near."""
+    columns, half = Columns(Rows.from_dense(centres), Kernel(LINEAR)), 0.5 * (centres * centres).sum(axis=1)
+    out = np.empty(rows.n, dtype=np.int64)
+
+    def piece(first: int, last: int) -> None:
+        out[first:last] = np.argmin(half - columns.block(rows.part(first, last)), axis=1)
+
+    for_pieces(rows.n, piece)
+    return out
+
+
+def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+    """At most ``count`` rows, fewer where those leave nothing of K, in file order."""
+    candidates = _drawn(rows.n, _PIVOTED_ROWS, seed)
+    chosen = pivots(rows.take(candidates), kernel, count, seed)
+    return _named(rows, np.sort(candidates[chosen]))
+
+
+def pivots(rows: Rows, kernel: Kernel, count: int, seed: int) -> Ints:
+    """The pivots of a randomly pivoted Cholesky factor of K(rows, rows), in the order in which they are drawn."""
+    left = np.maximum(0.0, diagonal(rows, kernel))  # what is left of each K_ii
+    least = _NOTHING * float(left.max(initial=0.0))
+    factor = np.empty((rows.n, min(count, rows.n)))
+    chosen = np.empty(0, dtype=np.int64)
+    round_number = 0
+    while len(chosen) < factor.shape[1] and (left > least).any():
+        draws = rng.uniforms(seed, _PROPOSALS, round_number * 2 * _PROPOSED, 2 * _PROPOSED)
+        round_number += 1
+        mass = np.cumsum(np.where(left > least, left, 0.0))
+        proposed = np.searchsorted(mass, draws[:_PROPOSED] * mass[-1], side="right")
+        known = factor[proposed, : len(chosen)]
+        some = rows.take(proposed)
+        gram = Columns(some, kernel).block(some) - known @ known.T
+        accepted, triangle = _accept(gram, left[proposed], draws[_PROPOSED:], least, factor.shape[1] - len(chosen))
+        left[proposed[np.diagonal(gram) <= least]] = 0.0
+        if len(accepted):
+            new = proposed[accepted]
+            _extend(rows, kernel, factor, len(chosen), new, triangle)
+            added = factor[:, len(chosen) : len(chosen) + len(new)]
+            left = np.maximum(0.0, left - np.einsum("ij,ij->i", added, added))
+            left[new] = 0.0
+            chosen = np.concatenate([chosen, new])
+    return chosen
+
+
+def _accept(gram: Floats, bound: Floats, draws: Floats, least: float, room: int) -> tuple[Ints, Floats]:
+    """Which proposals become pivots, and the Cholesky factor of their part of ``gram``, which is left as it was.
+
+    A proposal, drawn with probability ∝ ``bound``, is accepted with what is by now left of its diagonal over that.
+    """
+    residual = gram.copy()
+    accepted: list[int] = []
+    columns: list[Floats] = []
+    for i in range(len(bound)):
+        if len(accepted) == room:
+            break
+        if residual[i, i] > least and draws[i] * bound[i] < residual[i, i]:
+            column = residual[:, i] / np.sqrt(residual[i, i])
+            residual -= np.outer(column, column)
+            accepted.append(i)
+            columns.append(column)
+    index = np.array(accepted, dtype=np.int64)
+    return index, np.tril(np.stack(columns, axis=1)[index]) if columns else np.empty((0, 0))
+
+
+def _extend(rows: Rows, kernel: Kernel, factor: Floats, k: int, new: Ints, triangle: Floats) -> None:
+    """Columns k … of the factor: (K(:, new) − F F(new)ᵀ) L⁻ᵀ, L = ``triangle``."""
+    columns, known, inverse = Columns(rows.take(new), kernel), factor[new, :k].T, np.linalg.inv(triangle).T
+
+    def piece(first: int, last: int) -> None:
+        values = columns.block(rows.part(first, last)) - factor[first:last, :k] @ known
+        factor[first:last, k : k + len(new)] = values @ inverse
+
+    for_pieces(rows.n, piece)
+
+
+def for_pieces(n: int, work: Callable[[int, int], None]) -> None:
+    """Calls ``work(first, last + 1)`` for pieces of n rows, on all threads."""
+    parallel.run_pieces(lambda i: work(i * PIECE_ROWS, min(n, (i + 1) * PIECE_ROWS)), -(-n // PIECE_ROWS))
+
+
+def _drawn(n: int, count: int, seed: int) -> Ints:
+    """``count`` of n rows drawn without replacement, ascending; all where there are no more."""
+    return np.arange(n) if count >= n else np.sort(rng.permutation(seed, _ORDER, n)[:count])
+
+
+def _named(rows: Rows, index: Ints) -> Landmarks:
+    return Landmarks(rows.take(index), index)
+
+
+#: By the names that the command line knows.
+CHOICES: dict[str, Callable[[Rows, Kernel, int, int], Landmarks]] = {
+    "uniform": uniform,
+    "kmeans": kmeans,
+    "pivoted": pivoted,
+}

@@ -1,0 +1,111 @@
+"""Landmarks against their definitions: pivots drawn singly from a dense residual matrix, Lloyd's algorithm in the plain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle import dense_kernel
+from zoo import points
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import rng
+from svmkit.errors import UsageError
+from svmkit.maps import landmarks
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
+
+
+def plain_pivots(K: Floats, count: int, seed: int) -> list[int]:
+    """Randomly pivoted Cholesky on the whole residual matrix, by the same proposals, which what is left accepts."""
+    residual, chosen, rounds = K.copy(), [], 0
+    q = landmarks._PROPOSED
+    while len(chosen) < count:
+        left = np.maximum(0.0, np.diagonal(residual)) * (np.diagonal(residual) > 1e-13 * K.max())
+        if not left.any():
+            break
+        draws = rng.uniforms(seed, landmarks._PROPOSALS, rounds * 2 * q, 2 * q)
+        rounds += 1
+        for u, v in zip(draws[:q], draws[q:], strict=True):
+            i = int(np.searchsorted(np.cumsum(left) / left.sum(), u, side="right"))
+            if len(chosen) < count and residual[i, i] > 1e-13 * K.max() and v * left[i] < residual[i, i]:
+                residual = residual - np.outer(residual[:, i], residual[i]) / residual[i, i]
+                chosen.append(i)
+    return chosen
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.3), Kernel(POLYNOMIAL, 0.5, 1.0, 3)], ids=lambda kernel: kernel.name)
+def test_pivots_are_those_of_the_dense_residual(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows.from_dense(points(150, 4, seed=1)[0])
+    monkeypatch.setattr(landmarks, "_PROPOSED", 16)
+    monkeypatch.setattr(landmarks, "PIECE_ROWS", 40)
+    expected = plain_pivots(dense_kernel(rows, rows, kernel), 20, seed=3)
+    assert landmarks.pivots(rows, kernel, 20, seed=3).tolist() == expected
+    assert len(set(expected)) == 20
+    found = landmarks.pivoted(rows, kernel, 20, seed=3)
+    assert found.origin.tolist() == sorted(expected)
+    assert np.array_equal(found.rows.to_dense(), rows.take(found.origin).to_dense())
+
+
+def test_pivots_end_where_nothing_is_left() -> None:
+    """Twelve points of which only seven differ, and a linear kernel of rank 3."""
+    X = points(7, 3, seed=2)[0]
+    twice = Rows.from_dense(np.concatenate([X, X[:5]]))
+    assert len(landmarks.pivots(twice, Kernel(RBF, 1.0), 12, seed=0)) == 7
+    assert len(landmarks.pivots(twice, Kernel(LINEAR), 12, seed=0)) == 3
+    assert len(landmarks.pivots(Rows.from_dense(np.zeros((4, 2))), Kernel(LINEAR), 2, seed=0)) == 0
+
+
+def test_pivots_prefer_rows_unlike_the_rest() -> None:
+    """One point far from a crowd of alike ones is half of what is left after the first draw: it comes second."""
+    X = np.zeros((200, 2))
+    X[17] = 9.0
+    assert 17 in landmarks.pivots(Rows.from_dense(X), Kernel(RBF, 1.0), 2, seed=5)
+
+
+def test_threads_and_samples_do_not_change_landmarks(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    rows = Rows.from_dense(points(300, 5, seed=4)[0])
+    monkeypatch.setattr(landmarks, "PIECE_ROWS", 50)
+    for name, choose in landmarks.CHOICES.items():
+        found = []
+        for count in (1, 2):
+            parallel.use_threads(count)
+            found.append(choose(rows, Kernel(RBF, 0.2), 30, 1))
+        assert np.array_equal(found[0].rows.to_dense(), found[1].rows.to_dense()), name
+        assert np.array_equal(found[0].origin, found[1].origin)
+        assert not np.array_equal(found[0].rows.to_dense(), choose(rows, Kernel(RBF, 0.2), 30, 2).rows.to_dense()), name
+
+
+def test_uniform_landmarks_are_drawn_without_replacement() -> None:
+    rows = Rows.from_dense(points(50, 3, seed=5)[0])
+    drawn = landmarks.uniform(rows, Kernel(RBF, 1.0), 20, seed=1).origin
+    assert len(set(drawn.tolist())) == 20
+    assert landmarks.uniform(rows, Kernel(RBF, 1.0), 90, seed=1).origin.tolist() == list(range(50))
+
+
+def lloyd(X: Floats, start: Ints, sweeps: int) -> Floats:
+    """Lloyd's algorithm."""
+    centres = X[start].copy()
+    for _ in range(sweeps):
+        nearest = ((X[:, None, :] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
+        for c in range(len(centres)):
+            if (nearest == c).any():
+                centres[c] = X[nearest == c].mean(axis=0)
+    return centres
+
+
+def test_centres_are_lloyds() -> None:
+    """Sparse rows, whose feature numbers have gaps; more rows than are looked at for two centres."""
+    X = points(100, 6, seed=6, density=0.5)[0]
+    X[:, 3] = 0.0
+    rows = Rows.from_dense(X)
+    looked_at = landmarks._drawn(100, 32 * 2, seed=7)
+    start = landmarks._drawn(64, 2, seed=7)
+    found = landmarks.kmeans(rows, Kernel(RBF, 1.0), 2, seed=7)
+    np.testing.assert_allclose(found.rows.to_dense()[:, 1:], lloyd(X[looked_at], start, 10), rtol=1e-12, atol=1e-14)
+    assert (found.origin == -1).all()
+
+
+def test_centres_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landmarks, "_KMEANS_VALUES", 10)
+    with pytest.raises(UsageError, match=r"4 centres of 3 features take .* GB; try pivoted"):
+        landmarks.kmeans(Rows.from_dense(points(9, 3, seed=8)[0]), Kernel(RBF, 1.0), 4, seed=0)

@@ -1,0 +1,118 @@
+"""The Nyström map against the kernel matrix: exact among landmarks, never above K, and what a model over it says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from oracle import dense_kernel
+from zoo import points
+
+from svmkit import maps, parallel
+from svmkit.data import Floats, Rows
+from svmkit.engine.kernels import cross_apply
+from svmkit.errors import ModelError, UsageError
+from svmkit.maps import nystroem
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+KERNELS = [Kernel(RBF, 0.3), Kernel(POLYNOMIAL, 0.4, 1.0, 2), Kernel(LINEAR)]
+
+
+def some_rows(seed: int = 1) -> Rows:
+    return Rows.from_dense(points(120, 5, seed=seed)[0])
+
+
+@pytest.mark.parametrize("choice", ["uniform", "kmeans", "pivoted"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_inner_products_are_the_projection_of_the_kernel(kernel: Kernel, choice: str) -> None:
+    """K_nS K_SS⁺ K_Sn by a pseudo-inverse; K itself among the landmarks; K less it is positive semidefinite."""
+    rows = some_rows()
+    made = nystroem.fit(rows, kernel, 30, seed=2, landmarks=choice)
+    phi = made.transform(rows, "f8")
+    K, cross = dense_kernel(rows, rows, kernel), dense_kernel(rows, made.landmarks, kernel)
+    inner = dense_kernel(made.landmarks, made.landmarks, kernel)
+    expected = cross @ np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ cross.T
+    scale = K.max()
+    np.testing.assert_allclose(phi @ phi.T, expected, atol=1e-7 * scale)
+    own = made.transform(made.landmarks, "f8")
+    np.testing.assert_allclose(own @ own.T, inner, atol=1e-7 * scale)
+    assert np.linalg.eigvalsh(K - phi @ phi.T).min() > -1e-7 * scale * len(K)
+
+
+def test_all_rows_as_landmarks_give_the_kernel() -> None:
+    rows, kernel = some_rows(), Kernel(RBF, 1.0)
+    phi = nystroem.fit(rows, kernel, rows.n, seed=0, landmarks="uniform").transform(rows, "f8")
+    np.testing.assert_allclose(phi @ phi.T, dense_kernel(rows, rows, kernel), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Kernel(SIGMOID, 0.1, 0.2)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_linear_function_of_features_is_an_expansion_over_landmarks(kernel: Kernel, scale: float) -> None:
+    """To 1e-5 of its scale, also where w is large along small eigenvalues."""
+    rows, other = some_rows(1), some_rows(2)
+    made = nystroem.fit(rows, kernel, 60, seed=3)
+    w = np.random.default_rng(4).normal(size=(made.dim, 2)) * np.logspace(0, np.log10(scale), made.dim)[:, None]
+    mapped = made.transform(other, "f8") @ w
+    pulled = cross_apply(other, made.landmarks, kernel, made.pull_back(w))
+    np.testing.assert_allclose(pulled, mapped, atol=1e-5 * np.abs(mapped).max())
+    np.testing.assert_allclose(made.pull_back(w[:, 0]), made.pull_back(w)[:, 0])
+
+
+def test_features_are_rounded_once() -> None:
+    made = nystroem.fit(some_rows(), Kernel(RBF, 0.01), 100, seed=5)
+    exact = made.transform(some_rows(), "f8")
+    assert np.array_equal(made.transform(some_rows()), exact.astype(np.float32))
+
+
+def test_eigenvalues_below_the_cut_are_left_out() -> None:
+    """Duplicated landmarks have eigenvalue 0, which is left out whatever the cut."""
+    X = points(10, 3, seed=6)[0]
+    twice = Rows.from_dense(np.concatenate([X, X]))
+    assert nystroem.fit(twice, Kernel(RBF, 1.0), 20, seed=0, landmarks="uniform").dim == 10
+    values = np.linalg.eigvalsh(dense_kernel(some_rows(), some_rows(), Kernel(RBF, 0.1)))
+    for cut in (1e-2, 1e-6):
+        made = nystroem.fit(some_rows(), Kernel(RBF, 0.1), 120, seed=0, landmarks="uniform", cut=cut)
+        assert made.dim == np.count_nonzero(values > cut * values.max())
+
+
+def test_threads_do_not_change_features(threads: None) -> None:
+    X = points(5000, 4, seed=7)[0]
+    made = nystroem.fit(Rows.from_dense(X), Kernel(RBF, 0.5), 40, seed=1)
+    found: list[Floats] = []
+    for count in (1, 2):
+        parallel.use_threads(count)
+        found.append(made.transform(Rows.from_dense(X)))
+    assert np.array_equal(found[0], found[1])
+
+
+def test_it_comes_back_from_text_to_the_bit() -> None:
+    made = nystroem.fit(some_rows(), Kernel(POLYNOMIAL, 0.4, 1.0, 2), 20, seed=2)
+    again = maps.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert isinstance(again, nystroem.NystroemMap)
+    assert again.kernel == made.kernel
+    assert np.array_equal(again.origin, made.origin)
+    assert np.array_equal(again.transform(some_rows(3)), made.transform(some_rows(3)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"map": "wavelet"},
+        {"version": 2},
+        {"kernel": {"kind": "rbf"}},
+        {"data": [1.0]},
+        {"origin": [0]},
+        {"projection": [[float("nan")]]},
+        {"indptr": None},
+    ],
+    ids=lambda damage: next(iter(damage)),
+)
+def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
+    with pytest.raises(ModelError, match="map"):
+        maps.from_dict(nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict() | damage)
+
+
+def test_a_precomputed_kernel_is_refused() -> None:
+    with pytest.raises(UsageError, match="no vectors to take landmarks from"):
+        nystroem.fit(some_rows(), Kernel(PRECOMPUTED), 5, seed=0)
