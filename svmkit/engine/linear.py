@@ -29,7 +29,7 @@ PIECE_ROWS = 4096
 
 
 @helper(ORDERED)
-def _dot_sparse(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+def dot_row(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     """w · row. Four sums: one alone would wait for its own last addition."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     k, end = uint64(k0), uint64(k1)
@@ -46,7 +46,7 @@ def _dot_sparse(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
 
 
 @helper(REASSOCIATED)
-def _dot_dense(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+def dot_dense(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     """w · row, in registers of several sums."""
     total = 0.0
     start = uint64(k0)
@@ -56,14 +56,14 @@ def _dot_dense(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
 
 
 @helper(ORDERED)
-def _add_sparse(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+def add_row(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
     """w += step · row."""
     for k in range(uint64(k0), uint64(k1)):
         w[uint32(indices[k])] += step * data[k]
 
 
 @helper(ORDERED)
-def _add_dense(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+def add_dense(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
     """w += step · row."""
     start = uint64(k0)
     for j in range(uint64(k1) - start):
@@ -71,8 +71,8 @@ def _add_dense(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> 
 
 
 #: For rows in either form, ``dot(indices, data, k0, k1, w)`` and ``add(indices, data, k0, k1, step, w)``.
-DOT = {"sparse": _dot_sparse, "dense": _dot_dense}
-ADD = {"sparse": _add_sparse, "dense": _add_dense}
+DOT = {"sparse": dot_row, "dense": dot_dense}
+ADD = {"sparse": add_row, "dense": add_dense}
 
 
 def _arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
