@@ -168,11 +168,13 @@ def _sizes(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
 def _side_by_side(sizes: list[int]) -> bool:
     """Whether machines of so many examples are trained sooner on a thread each than one by one on all threads.
 
-    On two cores that was so by a fifth to a third for 500 to 10,000 rows in the largest machine: smaller ones spend their time
-    in Python, larger ones keep several threads busy. And no machine may be so much of the work that the others wait for it.
+    On two cores that was so by a fifth to a third from 500 rows in the root mean square to 10,000 in the largest machine:
+    smaller ones spend their time in Python, where threads wait for one another, larger ones keep several threads busy. And no
+    machine may be so much of the work that the others wait for it.
     """
     largest = max(sizes, default=0)
-    return 500 <= largest <= 10_000 and 4 * largest**2 <= sum(n**2 for n in sizes)
+    work = sum(n**2 for n in sizes)
+    return 500**2 * len(sizes) <= work and largest <= 10_000 and 4 * largest**2 <= work
 
 
 def _time_spent(machines: list[Trained]) -> float:

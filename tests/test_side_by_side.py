@@ -60,6 +60,7 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
     [
         ([250] * 4, True),
         ([200] * 10, False),  # too small
+        ([20] * 30 + [600] * 2, False),  # one large, many too small
         ([5001] * 4, False),  # large enough for all threads
         ([1000] * 3, False),  # three machines on two threads leave one idle
         ([4000, 4000, 50, 50], False),  # all wait for one

@@ -42,6 +42,8 @@ TILED_NONZEROS = 6
 WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold, so that threads share evenly and a piece costs far more than its start.
 PIECE_VALUES = 500_000
+#: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
+BLOCK_PIECE_VALUES = 65_536
 #: Nonzeros of the rows that ``cross_apply`` takes at a time: few enough to spare memory, for 32 MB of scaled values, and enough
 #: to be cut into long pieces.
 APPLIED_NONZEROS = 1 << 22
@@ -262,9 +264,12 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns)
     step = _block_columns(real)
+    n_steps = -(-len(columns) // step)
+    n_pieces = max(1, min(n_steps, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
 
     def piece(number: int) -> None:
-        c0, c1 = number * step, min((number + 1) * step, len(columns))
+        c0 = n_steps * number // n_pieces * step
+        c1 = min(n_steps * (number + 1) // n_pieces * step, len(columns))
         if form == "sorted":
             block_sorted[real](*head, c0, c1, out, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
@@ -272,7 +277,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         else:
             block_table[real](*head, c0, c1, out, *_table_space(real, width))
 
-    parallel.run_pieces(piece, -(-len(columns) // step))
+    parallel.run_pieces(piece, n_pieces)
 
 
 def _width(left: Packed, basis: Packed) -> int:
