@@ -265,7 +265,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns)
     step = _block_columns(real)
     n_steps = -(-len(columns) // step)
-    n_pieces = max(1, min(n_steps, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
+    n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
 
     def piece(number: int) -> None:
         c0 = n_steps * number // n_pieces * step
