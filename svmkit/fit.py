@@ -174,7 +174,7 @@ def _side_by_side(sizes: list[int]) -> bool:
     """
     largest = max(sizes, default=0)
     work = sum(n**2 for n in sizes)
-    return 500**2 * len(sizes) <= work and largest <= 10_000 and 4 * largest**2 <= work
+    return 0 < 500**2 * len(sizes) <= work and largest <= 10_000 and 4 * largest**2 <= work
 
 
 def _time_spent(machines: list[Trained]) -> float:

@@ -163,7 +163,7 @@ def run(
                 status = Status.EARLY_STOP
                 break
         if now - began < CALL_S / 2 and allowed == budget:
-            budget *= 8 if now - began < CALL_S / 16 else 2
+            budget *= 2
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
