@@ -10,7 +10,7 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.solvers.base import Solver
 
-NAMES = ("smo", "pair", "pegasos", "perceptron", "sdca", "scs", "wolfe", "asset")
+NAMES = ("smo", "pair", "pegasos", "perceptron", "sdca", "scs", "wolfe", "asset", "ipm")
 
 
 def solver(name: str) -> Solver:
