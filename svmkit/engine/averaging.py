@@ -17,7 +17,7 @@ from math import sqrt
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.linear import add_row, dot_row
+from svmkit.engine.linear import ADD, DOT, ROWS
 from svmkit.engine.rng import below
 
 #: Places in ``sums``: w = scale·v; S; ‖v‖²; the sum of the averaged iterates' weights; b; its weighted sum.
@@ -89,69 +89,92 @@ def next_window(v: Any, late: Any, before: Any, sums: Any) -> None:
     sums[SCALE_SUM], sums[WEIGHTS], sums[INTERCEPT_SUM] = 0.0, 0.0, 0.0
 
 
-@compiled(
-    "void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8, i8, f8, f8, f8, i8, i8, i8)", ORDERED
-)
-def sparse_steps(
-    indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
-    v: Any, late_v: Any, a: Any, late_a: Any, sums: Any,
-    seed: Any, stream: Any, lam: Any, rate: Any, bound: Any, burn_in: Any, first: Any, last: Any,
+def _steps_loop(dot_row: Any, add_row: Any) -> Any:
+    def steps_loop(
+        indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
+        v: Any, late_v: Any, a: Any, late_a: Any, sums: Any,
+        seed: Any, stream: Any, lam: Any, rate: Any, bound: Any, burn_in: Any, first: Any, last: Any,
 ) -> None:  # fmt: skip
-    """Steps first … last; step j draws number j − 1 of the stream. ``bound`` is B, or 0 where there is no b.
+        """Steps first … last; step j draws number j − 1 of the stream. ``bound`` is B, or 0 where there is no b.
 
-    ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i, ``late_v`` and ``late_a`` of the same lengths.
-    """
-    for j in range(first, last + 1):
-        i = below(seed, stream, j - 1, len(y))
-        k0, k1 = indptr[i], indptr[i + 1]
-        response = dot_row(indices, data, k0, k1, v)
-        eta = length(j, lam, rate)
-        size = change(j, y[i], omega[i], response, square[i], eta, lam, bound, rate > 0, sums)
-        if size > 0:
-            add_row(indices, data, k0, k1, size * y[i], v)
-            a[i] += size
-            if sums[SCALE_SUM] > 0:
-                add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
-                late_a[i] += size * sums[SCALE_SUM]
-        settle(sums, eta, lam, j >= burn_in)
-        if sums[SCALE] < _SMALLEST_SCALE:
-            renew(v, late_v, a, late_a, sums)
+        ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i; ``late_v``, ``late_a`` as long as these.
+        """
+        for j in range(first, last + 1):
+            i = below(seed, stream, j - 1, len(y))
+            k0, k1 = indptr[i], indptr[i + 1]
+            response = dot_row(indices, data, k0, k1, v)
+            eta = length(j, lam, rate)
+            size = change(j, y[i], omega[i], response, square[i], eta, lam, bound, rate > 0, sums)
+            if size > 0:
+                add_row(indices, data, k0, k1, size * y[i], v)
+                a[i] += size
+                if sums[SCALE_SUM] > 0:
+                    add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
+                    late_a[i] += size * sums[SCALE_SUM]
+            settle(sums, eta, lam, j >= burn_in)
+            if sums[SCALE] < _SMALLEST_SCALE:
+                renew(v, late_v, a, late_a, sums)
+
+    return steps_loop
 
 
-@compiled("void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, f8, f8, i8, i8, i8, f8[:])", ORDERED)
-def sparse_stream(
-    indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any, v: Any, late: Any, before: Any, sums: Any,
-    lam: Any, step: Any, bound: Any, free: Any, draws: Any, done: Any, decision: Any,
-) -> None:  # fmt: skip
-    """One step for each row, ``done`` came before; ``decision`` gets f(x) of each by the average just before it was learned.
+def _stream_loop(dot_row: Any, add_row: Any) -> Any:
+    def stream_loop(
+        indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any, v: Any, late: Any, before: Any, sums: Any,
+        lam: Any, step: Any, bound: Any, free: Any, draws: Any, done: Any, decision: Any,
+    ) -> None:  # fmt: skip
+        """One step for each row, ``done`` came before; ``decision`` gets f(x) by the average just before it was learned.
 
-    That average is over two windows of steps, which begin at powers of two: the one before, whose weighted sum is ``before``,
-    and the present one. ``bound`` 0 stands for 1 + max ‖x‖/√λ so far; D_G comes from the first ``draws`` rows.
-    """
-    for i in range(len(y)):
-        j = done + i + 1
-        k0, k1 = indptr[i], indptr[i + 1]
-        response = dot_row(indices, data, k0, k1, v)
-        weights = sums[WEIGHTS] + sums[WEIGHTS_BEFORE]
-        if weights > 0:
-            summed = sums[SCALE_SUM] * response - dot_row(indices, data, k0, k1, late) + dot_row(indices, data, k0, k1, before)
-            decision[i] = (summed + sums[INTERCEPT_SUM] + sums[INTERCEPT_BEFORE]) / weights
-        else:
-            decision[i] = 0.0
-        if j & (j - 1) == 0:
-            next_window(v, late, before, sums)
-        sums[LARGEST] = max(sums[LARGEST], square[i])
-        if j <= draws:
-            sums[SQUARES] += omega[i] * omega[i] * (square[i] + 1.0)
-            sums[SEEN] += 1.0
-        widest = bound if bound > 0 else 1.0 + sqrt(sums[LARGEST] / lam)
-        rate = step * sqrt((1.0 / lam + widest * widest) * sums[SEEN] / sums[SQUARES]) if free else 0.0
-        eta = length(j, lam, rate)
-        size = change(j, y[i], omega[i], response, square[i], eta, lam, widest, free, sums)
-        if size > 0:
-            add_row(indices, data, k0, k1, size * y[i], v)
-            if sums[SCALE_SUM] > 0:
-                add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late)
-        settle(sums, eta, lam, True)
-        if sums[SCALE] < _SMALLEST_SCALE:
-            renew(v, late, v[:0], late[:0], sums)
+        That average is over two windows of steps, which begin at powers of two: the one before, its weighted sum ``before``,
+        and the present one. ``bound`` 0 stands for 1 + max ‖x‖/√λ so far; D_G comes from the first ``draws`` rows.
+        """
+        for i in range(len(y)):
+            j = done + i + 1
+            k0, k1 = indptr[i], indptr[i + 1]
+            response = dot_row(indices, data, k0, k1, v)
+            weights = sums[WEIGHTS] + sums[WEIGHTS_BEFORE]
+            if weights > 0:
+                summed = (
+                    sums[SCALE_SUM] * response - dot_row(indices, data, k0, k1, late) + dot_row(indices, data, k0, k1, before)
+                )
+                decision[i] = (summed + sums[INTERCEPT_SUM] + sums[INTERCEPT_BEFORE]) / weights
+            else:
+                decision[i] = 0.0
+            if j & (j - 1) == 0:
+                next_window(v, late, before, sums)
+            sums[LARGEST] = max(sums[LARGEST], square[i])
+            if j <= draws:
+                sums[SQUARES] += omega[i] * omega[i] * (square[i] + 1.0)
+                sums[SEEN] += 1.0
+            widest = bound if bound > 0 else 1.0 + sqrt(sums[LARGEST] / lam)
+            rate = step * sqrt((1.0 / lam + widest * widest) * sums[SEEN] / sums[SQUARES]) if free else 0.0
+            eta = length(j, lam, rate)
+            size = change(j, y[i], omega[i], response, square[i], eta, lam, widest, free, sums)
+            if size > 0:
+                add_row(indices, data, k0, k1, size * y[i], v)
+                if sums[SCALE_SUM] > 0:
+                    add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late)
+            settle(sums, eta, lam, True)
+            if sums[SCALE] < _SMALLEST_SCALE:
+                renew(v, late, v[:0], late[:0], sums)
+
+    return stream_loop
+
+
+#: By the form of the rows; the arguments are those of the loops above.
+steps = {
+    form: compiled(
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8, i8, f8, f8, f8, i8, i8, i8)",
+        ORDERED,
+        name=f"steps_{form}",
+    )(_steps_loop(DOT[form], ADD[form]))
+    for form, rows in ROWS.items()
+}
+stream = {
+    form: compiled(
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, f8, f8, i8, i8, i8, f8[:])",
+        ORDERED,
+        name=f"stream_{form}",
+    )(_stream_loop(DOT[form], ADD[form]))
+    for form, rows in ROWS.items()
+}

@@ -40,6 +40,7 @@ def weighted_gram(rows: Rows, weights: Floats) -> Floats:
 
 def _dense(rows: Rows, first: int, last: int, used: Ints) -> Floats:
     """Those rows of first … last − 1 that ``used`` numbers, (k, d)."""
-    part = rows.part(first, last)
-    matrix: Floats = part.to_dense()[used, 1:]
-    return matrix
+    if rows.form == "dense":
+        return rows.matrix()[first:last][used].astype(np.float64)
+    part: Floats = rows.part(first, last).to_dense()[used, 1:]
+    return part

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Rows
 from svmkit.engine import averaging as loops
-from svmkit.engine import rng
+from svmkit.engine import linear, rng
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream
 from svmkit.trace import Progress
@@ -125,8 +125,10 @@ def extend(state: _Online, rows: Rows, y: Floats, weight: Floats) -> Floats:
     decision = np.empty(rows.n)
     options, stream = state.options, state.stream
     assert stream.lam is not None
-    loops.sparse_stream(
-        *(rows.indptr, rows.indices, rows.data, rows.sqnorms(), y, weight, state.v, state.late, state.before, state.sums),
+    loops.stream[rows.form](
+        *(rows.indptr, rows.indices, rows.data, rows.sqnorms(), y, weight),
+        *(linear.places(rows, w) for w in (state.v, state.late, state.before)),
+        state.sums,
         *(stream.lam, options.step, options.bound, stream.bias == "free", options.draws, state.seen, decision),
     )
     state.seen += rows.n
@@ -143,8 +145,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     _check(options)
     mean = float(problem.upper.mean())
     lam, omega, n = 1.0 / (problem.n * mean), problem.upper / mean, problem.n
-    names = np.unique(problem.rows.indices)
-    rows = problem.rows._replace(indices=np.searchsorted(names, problem.rows.indices).astype(np.int32))
+    rows, names = problem.rows, np.arange(1, problem.rows.n_features + 1, dtype=np.int32)
+    if rows.form == "sparse":
+        names = np.unique(rows.indices)
+        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
     square = rows.sqnorms()
     free = problem.bias == "free"
     bound = (options.bound or 1.0 + sqrt(float(square.max(initial=0.0)) / lam)) if free else 0.0
@@ -188,7 +192,7 @@ def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     stop = min(state.total, state.done_steps + budget)
     rows = state.rows
-    loops.sparse_steps(
+    loops.steps[rows.form](
         *(rows.indptr, rows.indices, rows.data, state.square, state.problem.y, state.omega),
         *(state.v, state.late_v, state.a, state.late_a, state.sums),
         *(state.seed, _DRAWS, state.lam, state.rate, state.bound, state.burn_in, state.done_steps + 1, stop),

@@ -124,15 +124,17 @@ class _State:
 
 def _names(rows: Rows) -> NDArray[np.int32]:
     """The feature numbers that occur."""
-    return np.unique(rows.indices)
+    return np.arange(1, rows.n_features + 1, dtype=np.int32) if rows.form == "dense" else np.unique(rows.indices)
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state: w = 0, each α in the middle of its box or, with a free bias, where both classes balance."""
     used = np.flatnonzero(problem.upper > 0)
     names = _names(problem.rows)
-    numbers = (np.searchsorted(names, problem.rows.indices) + 1).astype(np.int32)
-    rows = problem.rows._replace(indices=numbers, n_features=len(names))
+    rows = problem.rows
+    if rows.form == "sparse":
+        numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
+        rows = rows._replace(indices=numbers, n_features=len(names))
     if len(used) < problem.n:
         rows = rows.take(used)
     y, upper, n = problem.y[used], problem.upper[used], len(used)

@@ -7,7 +7,7 @@ import pytest
 from zoo import points
 
 from svmkit import parallel
-from svmkit.data import Rows
+from svmkit.data import Rows, dense_rows
 from svmkit.engine import weighted
 from svmkit.engine.weighted import weighted_gram
 
@@ -21,6 +21,9 @@ def test_it_is_the_product_of_dense_matrices(n: int, density: float, monkeypatch
         monkeypatch.setattr(weighted, "_VALUES", values)
         found = weighted_gram(Rows.from_dense(X), weights)
         assert found == pytest.approx(X.T @ np.diag(weights) @ X, rel=1e-12, abs=1e-12)
+        single = X.astype(np.float32)
+        found, rounded = weighted_gram(dense_rows(single), weights), single.astype(np.float64)
+        assert found == pytest.approx(rounded.T @ np.diag(weights) @ rounded, rel=1e-12, abs=1e-12)
 
 
 def test_the_threads_change_no_bit(threads: None) -> None:

@@ -12,7 +12,7 @@ from oracle import kernel_matrix, optimum
 from zoo import named, points, problem
 
 from svmkit.certificate import certify
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import rng
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
@@ -137,6 +137,23 @@ def test_a_stream_is_learned_as_by_the_plain_algorithm_however_it_is_cut(bias: B
         assert np.append(found.basis.to_dense()[0, 1:], -found.rho) == pytest.approx(averages[-1], rel=1e-7, abs=1e-9)
         ends.add((found.basis.data.tobytes(), found.rho))
     assert len(ends) == 1
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_dense_rows_are_learned_as_sparse_ones(bias: Bias) -> None:
+    X, y = points(200, 30, seed=5)
+    X = X.astype(np.float32)
+    found = []
+    for rows in (Rows.from_dense(X), dense_rows(X)):
+        case = Problem(rows, y, np.full(200, 0.3), Kernel(LINEAR), bias)
+        state = asset.start(case, asset.Options(epochs=20), 1e-3, seed=2)
+        asset.advance(state, 10**9)
+        online = asset.start_stream(Stream(case.kernel, None, 0.01, bias), asset.Options(), 1e-3, seed=2)
+        decisions = asset.extend(online, rows, y, np.ones(200))
+        w, v = asset.solution(state), asset.solution(online)
+        assert list(w.basis.indices) == list(v.basis.indices) == list(range(1, 31))
+        found.append(np.concatenate([w.basis.data, [w.rho], w.alpha, v.basis.data, [v.rho], decisions]))
+    assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-12)
 
 
 def test_a_stream_must_say_lambda_and_have_no_kernel() -> None:

@@ -10,7 +10,7 @@ from oracle import kernel_matrix, optimum
 from zoo import named, points, problem
 
 from svmkit.certificate import certify
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
 from svmkit.solvers import ipm
@@ -89,6 +89,19 @@ def test_rows_without_a_cost_do_not_count(bias: Bias) -> None:
     assert all_rows.solution.basis.data == pytest.approx(some.solution.basis.data, rel=1e-9)
     assert all_rows.solution.rho == pytest.approx(some.solution.rho, rel=1e-9)
     assert all_rows.certificate.violation <= 1e-6
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_dense_rows_have_the_same_optimum_as_sparse_ones(bias: Bias) -> None:
+    X, y = points(200, 12, seed=5)
+    X = X.astype(np.float32)
+    upper = 0.3 * (np.arange(200) % 4 > 0)
+    found = []
+    for rows in (Rows.from_dense(X), dense_rows(X)):
+        result = run(ipm, Problem(rows, y, upper, Kernel(LINEAR), bias), ipm.Options(), eps=1e-6).solution
+        assert list(result.basis.indices) == list(range(1, 13))
+        found.append(np.append(result.basis.data, result.rho))
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
 def test_feature_numbers_may_be_far_apart() -> None:
