@@ -1,8 +1,10 @@
-"""The data types below the readers: ``Rows``, the only matrix type, and ``Dataset``, rows with their labels."""
+"""The data types below the readers: ``Rows``, the only matrix type, ``Dataset``, rows with their labels, and ``Chunk``, a part
+of a file that is read part by part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -185,3 +187,10 @@ class Dataset:
     def weights(self) -> Floats:
         """``weight``, or ones."""
         return np.ones(self.n) if self.weight is None else self.weight
+
+
+class Chunk(NamedTuple):
+    """Consecutive examples of a file; ``where(row)`` says in words, file and line, where one of them stands."""
+
+    dataset: Dataset
+    where: Callable[[int], str]

@@ -18,7 +18,7 @@ from svmkit.model import REST
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
 
 #: A sum of as many squares as memory holds is still a double.
-_LARGEST_VALUE = 1e150
+LARGEST_VALUE = 1e150
 
 
 class Pair(NamedTuple):
@@ -74,13 +74,13 @@ def usable_examples(dataset: Dataset) -> Ints:
 def refuse_huge_values(dataset: Dataset) -> None:
     """Raises DataError for a value whose products with others leave the range of doubles."""
     values = dataset.rows.data
-    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= _LARGEST_VALUE:
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGEST_VALUE:
         return
-    place = int(np.flatnonzero(np.abs(values) > _LARGEST_VALUE)[0])
+    place = int(np.flatnonzero(np.abs(values) > LARGEST_VALUE)[0])
     row = int(np.searchsorted(dataset.rows.indptr, place, side="right"))
     raise DataError(
         f"{dataset.source or 'the data'}: example {row} has {values[place]:g} for feature {dataset.rows.indices[place]}: "
-        f"values above {_LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
+        f"values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
     )
 
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: How long a waiting thread goes without looking whether it is still wanted.
+_LOOK_S = 0.1
 
 _threads = 0
 _own = threading.local()
@@ -81,6 +86,53 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
         finished.acquire()
     if errors:
         raise errors[0]
+
+
+def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: False) -> Iterator[T]:
+    """``items``, made on a thread of their own, at most ``depth`` of them waiting; an error comes where the item would have.
+
+    Pieces of work inside the making stay on that thread, for the others are busy with what was made before. While there is
+    nothing, ``give_up()`` is asked ten times a second, and its True ends the iteration: the thread may be waiting for input.
+    """
+    made: queue.Queue[tuple[str, Any]] = queue.Queue(depth)
+    unwanted = threading.Event()
+
+    def put(kind: str, content: Any) -> bool:
+        while not unwanted.is_set():
+            try:
+                made.put((kind, content), timeout=_LOOK_S)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def make() -> None:
+        _own.in_piece = True
+        try:
+            for item in items:
+                if not put("item", item):
+                    return
+            put("end", None)
+        except BaseException as error:
+            put("error", error)
+
+    threading.Thread(target=make, daemon=True, name="svmkit-ahead").start()
+    try:
+        while True:
+            try:
+                kind, content = made.get(timeout=_LOOK_S)
+            except queue.Empty:
+                if give_up():
+                    return
+                continue
+            if kind == "error":
+                raise content
+            if kind == "end":
+                return
+            yield content
+            del content
+    finally:
+        unwanted.set()
 
 
 def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None] | None]]:

@@ -1,4 +1,6 @@
-"""What a run reports of itself: ``Progress`` from the solver, ``Status`` at the end, ``TraceRow`` on the way, ``Limits``."""
+"""What a run reports of itself: ``Progress`` from the solver, ``Status`` at the end, ``TraceRow`` on the way (on a stream
+``StreamRow``), ``Limits``.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +54,21 @@ class TraceRow(NamedTuple):
     violation: float
     holdout_error: float
     n_support: int
+
+
+class StreamRow(NamedTuple):
+    """One line of a stream's trace. Errors are those of predictions made before the example was learned, over all rows so far
+    and over the last ten thousand; ``rows_per_s`` is since the row before, ``memory_mb`` what the process has at this time.
+    """
+
+    seconds: float
+    rows: int
+    error: float
+    window_error: float
+    rows_per_s: float
+    kernel_evaluations: int
+    n_support: int
+    memory_mb: float
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,21 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling"),
-    *("matching", "pairs", "warm", "assembly", "fit", "folds", "recertify", "io", "cli", "__main__"),
+    *("matching", "pairs", "warm", "assembly", "fit", "folds", "stream", "recertify", "io", "cli", "__main__"),
 ]
 
 #: The files of a folder that its other files may import.
 SHARED = {
     "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky"},
     "maps": {"landmarks"},
-    "solvers": {"base"},
+    "solvers": {"base", "perceptron_stream"},
     "io": {"files", "sparse_text", "sparse_lines", "decimals"},
-    "cli": {"options", "main", "files", "initial", "interrupt", "progress", "report", "streams", "compat"}
+    "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {"comparison", "pictures"},
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "fit", "folds", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "fit", "folds", "stream", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -12,6 +12,7 @@ import click
 
 from svmkit.cli import files, initial, report
 from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.online import StreamOptions, stream_options, train_stream
 from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, refuse_lambda_with_C, stack, threads_option
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
@@ -89,6 +90,7 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
         help="Go on from this model, ours or svm-train's, with DATA as new examples; its kernel is taken where none is given.",
     ),
     click.option("--trace", metavar="FILE", help="Write the course of training, a JSON object a line."),
+    stream_options,
     threads_option,
     json_option,
     quiet_option,
@@ -123,11 +125,15 @@ def command(
     **settings: Any,
 ) -> int:
     """Train a support vector machine on DATA and write it to MODEL."""
+    asked = StreamOptions.taken_from(settings)
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)
+    streams = asked.wanted(data, config.solver)
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
+    if streams and (folds is not None or config.patience is not None or balance is not None):
+        raise UsageError("a stream is seen once, part by part: there are no -v, --patience and --class-weight for it")
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
@@ -141,6 +147,10 @@ def command(
         initial.check(init, data, holdout)
     if trace is not None:
         files.check_output(trace, data, model)
+    if streams:
+        return train_stream(
+            data, model, config, asked, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
+        )
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)

@@ -237,3 +237,52 @@ def descend(rows: Rows, variables: Floats, order: Ints, place: Ints, bounds: Flo
     """
     used: int = _descend[rows.form](*_arrays(rows), variables, order, place, bounds, budget, places(rows, w))
     return used
+
+
+#: Feature numbers below this have a place of their own in w; larger ones get places as they come.
+_DIRECT = 1 << 20
+
+
+class Columns:
+    """A place in w for every feature met on a stream, ``width`` so far; hashed features take no room for their numbers."""
+
+    def __init__(self) -> None:
+        self.width = 0
+        self._far = np.empty(0, dtype=np.int32)
+        self._place = np.empty(0, dtype=np.int32)
+
+    def place(self, rows: Rows) -> Rows:
+        """``rows`` with places in place of feature numbers; they need not ascend."""
+        if rows.n_features < _DIRECT:
+            self.width = max(self.width, rows.n_features + 1)
+            return rows
+        far = np.flatnonzero(rows.indices >= _DIRECT)
+        new = np.setdiff1d(rows.indices[far], self._far)
+        self._place = np.append(self._place, np.arange(len(new), dtype=np.int32) + np.int32(_DIRECT + len(self._far)))
+        self._far = np.append(self._far, new)
+        ascending = np.argsort(self._far)
+        self._far, self._place = self._far[ascending], self._place[ascending]
+        self.width = _DIRECT + len(self._far)
+        indices = rows.indices.copy()
+        indices[far] = self._place[np.searchsorted(self._far, indices[far])]
+        return rows._replace(indices=indices)
+
+    def as_rows(self, w: Floats) -> Rows:
+        """w as one row over the features themselves; none where it is 0."""
+        near = np.flatnonzero(w[:_DIRECT])
+        far = np.flatnonzero(w[self._place])
+        indices = np.concatenate([near, self._far[far]]).astype(np.int32)
+        count = min(1, len(indices))
+        return Rows(
+            data=np.concatenate([w[near], w[self._place[far]]]),
+            indices=indices,
+            indptr=np.array([0, len(indices)][: count + 1]),
+            n_features=int(indices.max(initial=0)),
+        )
+
+
+def grown(values: Floats, size: int) -> Floats:
+    """``values`` with zeros behind them, at least ``size`` in all; room doubles, so that growing costs little."""
+    if len(values) >= size:
+        return values
+    return np.concatenate([values, np.zeros(max(size, 2 * len(values)) - len(values))])

@@ -6,13 +6,16 @@ name. Output goes to a temporary name in the same folder and takes the place of 
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
+import select
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,9 @@ from numpy.typing import NDArray
 from svmkit.errors import DataError, OutputError
 
 _STDIN, _STDOUT = 0, 1
+
+#: What has come from a pipe is handed on after this time, even if it is less than was asked for.
+_PIPE_WAIT_S = 0.5
 
 #: First bytes, what they mean, and the module that undoes it.
 _COMPRESSIONS = (
@@ -67,21 +73,106 @@ def _read_all(descriptor: int) -> bytes | mmap.mmap:
 
 
 def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:
+    undo = _imported(path, name, module)
     try:
-        undo: Callable[[memoryview], bytes] = import_module(module).decompress
+        whole: bytes = undo.decompress(content)
+        return whole
+    except MemoryError:
+        raise DataError(f"can't open input file {path}", "its decompressed content does not fit into memory") from None
+    except Exception as error:  # each module has errors of its own
+        raise _damaged(path, name, error) from None
+
+
+def _imported(path: str, name: str, module: str) -> Any:
+    try:
+        return import_module(module)
     except ImportError:
         raise DataError(
             f"can't open input file {path}", f"it is compressed with {name}, which this Python cannot read; decompress it first"
         ) from None
+
+
+def _damaged(path: str, name: str, error: Exception) -> DataError:
+    reason = f"its {name} data are damaged or cut short ({error}); get the file again, or decompress it and see what is left"
+    return DataError(f"can't open input file {path}", reason)
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
+    """Yields ``read(n)``, the next bytes of ``path`` (``-`` is standard input), decompressed if need be: n of them, fewer at
+    the end or where a pipe pauses, none after the end. Raises DataError as ``map_bytes``.
+    """
     try:
-        return undo(content)
-    except MemoryError:
-        raise DataError(f"can't open input file {path}", "its decompressed content does not fit into memory") from None
-    except Exception as error:  # each module has errors of its own
-        reason = (
-            f"its {name} data are damaged or cut short ({error}); get the file again, or decompress it and see what is left"
-        )
-        raise DataError(f"can't open input file {path}", reason) from None
+        descriptor = _STDIN if path == "-" else os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except (OSError, ValueError) as error:
+        raise DataError(f"can't open input file {path}", _why(error)) from None
+    try:
+        raw = _Raw(descriptor)
+        raw.look_ahead(max(len(magic) for magic, _, _ in _COMPRESSIONS))
+        for magic, name, module in _COMPRESSIONS:
+            if raw.head.startswith(magic):
+                yield _reader(path, _imported(path, name, module).open(io.BufferedReader(raw)).read, name)
+                return
+        yield _reader(path, raw.read_soon, "")
+    except OSError as error:
+        raise DataError(f"can't open input file {path}", _why(error)) from None
+    finally:
+        if path != "-":
+            os.close(descriptor)
+
+
+def _reader(path: str, read: Callable[[int], bytes], compression: str) -> Callable[[int], bytes]:
+    """``read`` with its errors in words."""
+
+    def guarded(n: int) -> bytes:
+        try:
+            return read(n)
+        except Exception as error:
+            if compression:
+                raise _damaged(path, compression, error) from None
+            raise DataError(f"can't read input file {path}", _why(error)) from None
+
+    return guarded
+
+
+class _Raw(io.RawIOBase):
+    """A descriptor's bytes, of which the first, ``head``, may have been looked at."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._may_pause = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self.head = b""
+
+    def look_ahead(self, n: int) -> None:
+        """Makes ``head`` at least n bytes, if there are so many."""
+        while len(self.head) < n and (more := os.read(self._descriptor, 4096)):
+            self.head += more
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._some(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def read_soon(self, n: int) -> bytes:
+        """n bytes, or those that have come when a pipe has kept us waiting."""
+        parts = [self._some(n)]
+        size, until = len(parts[0]), time.monotonic() + _PIPE_WAIT_S
+        while 0 < size < n:
+            if self._may_pause and not select.select([self._descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+                break
+            more = os.read(self._descriptor, n - size)
+            if not more:
+                break
+            parts.append(more)
+            size += len(more)
+        return b"".join(parts)
+
+    def _some(self, n: int) -> bytes:
+        content, self.head = self.head[:n], self.head[n:]
+        return content or os.read(self._descriptor, n)
 
 
 def check_writable(path: str) -> None:

@@ -54,23 +54,34 @@ def parse_dataset(
     training: bool = False,
     unknown_labels: bool = False,
     on_warning: Callable[[str], None] | None = None,
+    first_line: int | None = None,
 ) -> Dataset:
-    """The examples in ``text``; ``path`` is for messages. Raises DataError as ``read_dataset``."""
+    """The examples in ``text``; ``path`` is for messages. Raises DataError as ``read_dataset``.
+
+    With ``first_line``, the text is the part of the file that begins on that line, and may hold no example.
+    """
+    before = 0 if first_line is None else first_line - 1
     try:
         parsed = parse(text, unknown=unknown_labels)
     except TextError as error:
-        reason = next((why for mark, why in _MARKS.items() if text[:3].tobytes().startswith(mark)), error.reason)
-        raise _wrong_format(path, error.line, error.column, error.token, reason) from None
-    if not len(parsed.leading):
-        raise DataError("Wrong input format at line 1", f"{path}: the file holds no example")
+        marked = not before and text[:3].tobytes()
+        reason = next((why for mark, why in _MARKS.items() if marked and marked.startswith(mark)), error.reason)
+        raise _wrong_format(path, before + error.line, error.column, error.token, reason) from None
+    if first_line is None and not len(parsed.leading):
+        raise empty(path)
     if parsed.n_tails and on_warning is not None:
-        line = 1 + count_newlines(text, parsed.first_tail)
+        line = before + 1 + count_newlines(text, parsed.first_tail)
         lines = f"line {line}" if parsed.n_tails == 1 else f"{parsed.n_tails} lines (line {line} is the first)"
         on_warning(f"{path}: words after the last index:value pair were left out on {lines}")
     rows = Rows(parsed.data, parsed.indices, parsed.indptr, parsed.max_index)
     if precomputed:
         rows = _kernel_rows(parsed, text, path, training)
     return Dataset(rows=rows, y=parsed.leading[:, 0].copy(), weight=parsed.cost, qid=parsed.qid, source=path)
+
+
+def empty(path: str) -> DataError:
+    """The complaint about a file without examples."""
+    return DataError("Wrong input format at line 1", f"{path}: the file holds no example")
 
 
 def _wrong_format(path: str, line: int, column: int, token: str, reason: str) -> DataError:
@@ -86,12 +97,12 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
     first[filled] = parsed.indptr[:-1][filled]
     bad = np.flatnonzero(~filled | ((parsed.indices[first] != 0) if len(parsed.indices) else True))
     if len(bad):
-        where = f"{path}, line {_line_of_row(text, int(bad[0]))}"
+        where = f"{path}, line {line_of_row(text, int(bad[0]))}"
         reason = f"{where}: rows of a precomputed kernel begin with 0:serial, the number of the training example they belong to"
         raise DataError("Wrong input format: first column must be 0:sample_serial_number", reason)
     short = np.flatnonzero(np.diff(parsed.indptr) != width)
     if len(short):
-        line = _line_of_row(text, int(short[0]))
+        line = line_of_row(text, int(short[0]))
         reason = f"rows of a precomputed kernel give every column from 0 to {width - 1}, zeros too"
         raise DataError(f"Wrong input format at line {line}", f"{path}, line {line}: {reason}")
     table = parsed.data.reshape(n, width)
@@ -101,7 +112,7 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
         wrong |= (serial < 1) | (serial > width - 1)
     bad = np.flatnonzero(wrong)
     if len(bad):
-        where = f"{path}, line {_line_of_row(text, int(bad[0]))}"
+        where = f"{path}, line {line_of_row(text, int(bad[0]))}"
         reason = f"{where}: serial number {_shortest(float(serial[bad[0]]))} is not a whole number from 1 to {width - 1}"
         raise DataError("Wrong input format: sample_serial_number out of range", reason)
     return Rows(
@@ -114,7 +125,7 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
     )
 
 
-def _line_of_row(text: NDArray[np.uint8], row: int) -> int:
+def line_of_row(text: NDArray[np.uint8], row: int) -> int:
     """The 1-based line that example ``row`` stands on: comments take lines too."""
     lines = enumerate(text.tobytes().split(b"\n"), 1)
     examples = (number for number, line in lines if not line.lstrip(b" \t").startswith(b"#"))

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.columns import both_precisions
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import Bias, Problem, Solution, Stream
+from svmkit.solvers import perceptron_stream as stream_steps
 from svmkit.trace import Progress
 
 SUMMARY = "kernel perceptron: plain, averaged, or within a budget; no bias"
@@ -165,8 +166,28 @@ def _end_epoch(state: _State) -> None:
         state.counts[_MISTAKES] = 0
 
 
-def solution(state: _State) -> Solution:
+def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> stream_steps.State:
+    """A fresh state for examples to come; the mean of their weights is taken to be 1. Raises UsageError for what cannot be."""
+    _check(options)
+    if stream.bias not in BIASES:
+        raise UsageError("--solver perceptron: trains without a bias only (--bias none)")
+    return stream_steps.start(stream.kernel, options.beta, options.average, options.budget)
+
+
+def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> Floats:
+    """Learns the examples in order; f of each before."""
+    return stream_steps.extend(state, rows, y, weight)
+
+
+def progress(state: stream_steps.State) -> Progress:
+    """How far a stream is."""
+    return stream_steps.progress(state)
+
+
+def solution(state: _State | stream_steps.State) -> Solution:
     """f so far; its mean where that is wanted."""
+    if not isinstance(state, _State):
+        return stream_steps.solution(state)
     beta, late = _now(state)
     if state.options.average and state.held is None and state.counts[_STEPS]:
         beta = beta - late / float(state.counts[_STEPS])

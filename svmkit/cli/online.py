@@ -1,0 +1,258 @@
+"""``svmkit train --stream``: options, course and report of a training that reads its data once, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from svmkit.cli import files, report
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.options import F, stack
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset, Ints
+    from svmkit.model import Model
+    from svmkit.stream import Machines, StreamResult
+    from svmkit.trace import StreamRow
+
+#: Solvers that learn standard input as it comes unless told otherwise: one pass is what they are made for.
+_ONE_PASS = ("lasvm",)
+#: Seconds between reports.
+_REPORT_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What the command line says of a stream; None where it says nothing."""
+
+    stream: bool | None
+    labels: tuple[int, ...] | None
+    n_rows: int | None
+    passes: int | None
+    snapshot_rows: int | None
+    snapshot_s: float | None
+
+    @classmethod
+    def taken_from(cls, settings: dict[str, Any]) -> StreamOptions:
+        """Those among a command's parameters, which are left with the others."""
+        return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
+
+    def wanted(self, data: str, solver: str) -> bool:
+        """Whether DATA is to be learned as a stream. Raises UsageError for options of a stream where it is none."""
+        if self.stream or (self.stream is None and data == "-" and solver in _ONE_PASS):
+            self._check(data)
+            return True
+        names = ("labels", "n_rows", "passes", "snapshot_rows", "snapshot_s")
+        given = [_NAMES[name] for name in names if getattr(self, name) is not None]
+        if given:
+            raise UsageError(f"{given[0]} is for streams only; give --stream too")
+        return False
+
+    def _check(self, data: str) -> None:
+        for name in ("n_rows", "passes", "snapshot_rows", "snapshot_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{_NAMES[name]} {value}: must be greater than 0")
+        if self.passes is not None and self.passes > 1 and data == "-":
+            raise UsageError("--passes: standard input can be read only once; name a file")
+
+
+_NAMES = {
+    "labels": "--labels",
+    "n_rows": "--rows",
+    "passes": "--passes",
+    "snapshot_rows": "--snapshot-rows",
+    "snapshot_s": "--snapshot-seconds",
+}
+
+
+def _read_labels(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: labels are whole numbers with commas between") from None
+
+
+def stream_options(function: F) -> F:
+    """Declares the options of streams."""
+    return stack(
+        click.option(
+            "--stream/--no-stream",
+            default=None,
+            help="Learn DATA example by example as it is read; memory does not grow with it. Without either, so does --solver "
+            "lasvm from standard input; others read everything first.",
+        ),
+        click.option(
+            "--labels",
+            type=_read_labels,
+            metavar="A,B[,C…]",
+            show_default="1,-1",
+            help="Of a stream: the classes; the first of a pair is the positive one.",
+        ),
+        click.option(
+            "--rows",
+            "n_rows",
+            type=int,
+            metavar="N",
+            help="Of a stream: examples to come; relates -c and --lambda (C = 1/(λ n)).",
+        ),
+        click.option("--passes", type=int, metavar="N", show_default="1", help="Of a stream: read the file N times."),
+        click.option("--snapshot-rows", type=int, metavar="K", help="Of a stream: write MODEL after every K examples."),
+        click.option(
+            "--snapshot-seconds", "snapshot_s", type=float, metavar="S", help="Of a stream: write MODEL every S seconds."
+        ),
+    )(function)
+
+
+def train_stream(
+    data: str,
+    model: str,
+    config: TrainConfig,
+    asked: StreamOptions,
+    *,
+    holdout: str | None,
+    trace: str | None,
+    as_json: bool,
+    quiet: bool,
+    strict: bool,
+) -> int:
+    """Learns DATA, writes MODEL, reports; the exit code."""
+    from svmkit.stream import Machines
+
+    if model == "-" and (asked.snapshot_rows or asked.snapshot_s):
+        raise UsageError("MODEL is standard output, where snapshots would stand one behind the other; name a file")
+    if holdout is not None and files.fraction(holdout) is not None:
+        raise UsageError(f"--holdout {holdout}: nothing of a stream can be set aside; name a file")
+    lost: list[str] = []
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        machines = Machines(config, _labels(asked), asked.n_rows, reporter.warn)
+        held_out = None if holdout is None else files.read_data(holdout, reporter)
+        saved = _Snapshots(model)
+        with Interrupts(quiet) as stop:
+            try:
+                result = _learn(data, machines, asked, trace, saved, reporter, stop.interrupted, lost.append)
+            except DataError:
+                reporter.note(saved.what_is_left())
+                raise
+            saved.write(result.model, result.rows)
+        _report(result, saved, held_out, as_json, reporter)
+    for text in lost:
+        reporter.warn(text)
+    if stop.interrupted():
+        return stop.exit_code
+    if lost:
+        return 1
+    return 3 if strict and result.status.value != "COMPLETED" else 0
+
+
+def _labels(asked: StreamOptions) -> Ints:
+    import numpy as np
+
+    return np.array(asked.labels or (1, -1), dtype=np.int64)
+
+
+def _learn(
+    data: str,
+    machines: Machines,
+    asked: StreamOptions,
+    trace: str | None,
+    saved: _Snapshots,
+    reporter: Reporter,
+    interrupted: Callable[[], bool],
+    on_lost_trace: Callable[[str], None],
+) -> StreamResult:
+    from svmkit.io.chunks import read_chunks
+    from svmkit.io.traces import TraceWriter
+    from svmkit.stream import Listener, learn_stream
+    from svmkit.trace import Limits
+
+    config = machines.config
+    passes = (read_chunks(data, on_warning=reporter.warn) for _ in range(asked.passes or 1))
+    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
+
+        def on_row(row: StreamRow, due: bool) -> None:
+            if writer is not None:
+                writer.write(row)
+            if due and not reporter.quiet:
+                reporter.note(_line(row))
+
+        return learn_stream(
+            machines,
+            passes,
+            limits=Limits(config.max_iter, config.time_limit_s, config.max_evaluations),
+            interrupted=interrupted,
+            listener=Listener(on_row, saved.write, _REPORT_EVERY_S, asked.snapshot_rows, asked.snapshot_s),
+        )
+
+
+class _Snapshots:
+    """MODEL as it is written from time to time, whole each time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.written = self._rows = 0
+
+    def write(self, model: Model, rows: int) -> None:
+        from svmkit.io.model_libsvm import write_model
+
+        write_model(self.path, model)
+        self.written, self._rows = self.written + 1, rows
+
+    def what_is_left(self) -> str:
+        """For who has to do with what was saved before an error."""
+        if self.written:
+            return f"{self.path} is the model after {self._rows:,} examples"
+        return f"{self.path} was not written; --snapshot-rows or --snapshot-seconds would have kept the model so far"
+
+
+def _line(row: StreamRow) -> str:
+    return (
+        f"{row.seconds:.0f} s, {row.rows:,} examples, {row.rows_per_s:,.0f} a second, {_errors(row)}, "
+        f"{row.n_support:,} support vectors, {row.memory_mb:,.0f} MB"
+    )
+
+
+def _errors(row: StreamRow) -> str:
+    from svmkit.stream import WINDOW
+
+    return f"error {100 * row.error:.4g} % before learning (last {min(WINDOW, row.rows):,}: {100 * row.window_error:.4g} %)"
+
+
+def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+    row, status = result.last, result.status.value
+    values: dict[str, Any] = {
+        "status": status,
+        "seconds": row.seconds,
+        "rows": row.rows,
+        "error": row.error,
+        "window_error": row.window_error,
+        "rows_per_s": row.rows / max(row.seconds, 1e-9),
+        "kernel_evaluations": row.kernel_evaluations,
+        "n_support": result.model.n_support,
+        "memory_mb": row.memory_mb,
+        "snapshots": saved.written - 1,
+        "model": saved.path,
+    }
+    done = "completed" if status == "COMPLETED" else f"stopped ({status})"
+    line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {result.model.n_support:,} support vectors"
+    line += "; model on stdout" if saved.path == "-" else f"; {saved.path} written"
+    if held_out is not None:
+        from svmkit.model import answers
+
+        wrong = answers(result.model, held_out.rows) != held_out.y
+        values |= {"holdout_error": wrong.mean(), "holdout_n": held_out.n}
+        line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
+    if as_json:
+        click.echo(report.to_json(values))
+    if status != "COMPLETED":
+        reporter.warn(line)
+    elif not reporter.quiet:
+        reporter.note(line)
