@@ -20,13 +20,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import Certificate
 from svmkit.config import TrainConfig
 from svmkit.data import Chunk, Floats, Ints, Rows, stack
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import with_bias
-from svmkit.model import Model, class_pairs, decision_values, predict
+from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import LARGEST_VALUE, kernel_of, label_factors
 from svmkit.parallel import ahead
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Solution, Stream
@@ -36,6 +36,8 @@ from svmkit.solvers.base import CALL_S, OnlineSolver, SolverResult, options_of
 from svmkit.trace import Limits, Progress, Status, StreamRow
 
 Booleans = NDArray[np.bool_]
+
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0); see --bias"
 
 #: Examples of which the latest error is reported.
 WINDOW = 10_000
@@ -58,7 +60,7 @@ def solver_for_streams(name: str) -> OnlineSolver:
 
 
 class Machines:
-    """The machines of a one-vs-one model of ``labels``, learning. Raises UsageError for a config that a stream cannot have."""
+    """The machines of a model of ``labels``, learning. Raises UsageError for a config that a stream cannot have."""
 
     def __init__(
         self,
@@ -69,10 +71,12 @@ class Machines:
     ) -> None:
         self.solver = solver_for_streams(config.solver)
         _check(config, labels)
-        config = with_bias(config, on_warning)
-        self.config, self.labels = config, labels
-        self.kernel = kernel_of(config, 0)
-        self.pairs = list(class_pairs(len(labels)))
+        bias = config.bias or self.solver.BIASES[0]
+        if config.bias is None and bias != "free":
+            on_warning(WITHOUT_BIAS.format(config.solver))
+        self.config = config = replace(config, bias=bias, multiclass=config.multiclass if len(labels) > 2 else "ovo")
+        self.labels, self.kernel = labels, kernel_of(config, 0)
+        self.pairs = list(class_pairs(len(labels), config.multiclass))
         self._factors = label_factors(config, labels, on_warning)
         options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
         stream = self._stream(n_rows)
@@ -81,8 +85,9 @@ class Machines:
         self._voters: Model | None = None
 
     def _stream(self, n_rows: int | None) -> Stream:
-        """A machine's problem; of k classes it is taken to see two of every k examples."""
-        config, n = self.config, None if n_rows is None else n_rows * min(1.0, 2.0 / len(self.labels))
+        """A machine's problem; one of two classes of k is taken to see two of every k examples."""
+        config, share = self.config, 1.0 if self.config.multiclass == "ovr" else 2.0 / len(self.labels)
+        n = None if n_rows is None else n_rows * share
         bias: Bias = "none" if config.bias == "none" else "free"
         if config.lam is None:
             return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias)
@@ -90,9 +95,12 @@ class Machines:
 
     def rows_left(self) -> int:
         """How many examples the next call of ``learn`` may have."""
-        if len(self.pairs) == 1:
-            return sys.maxsize
-        return self._renewal() - self._rows
+        return self._renewal() - self._rows if self._votes else sys.maxsize
+
+    @property
+    def _votes(self) -> bool:
+        """Whether there are machines that an example does not belong to, and which yet have a say in what it is taken for."""
+        return len(self.pairs) > 1 and self.config.multiclass == "ovo"
 
     def _renewal(self) -> int:
         return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
@@ -101,12 +109,15 @@ class Machines:
         """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
         weight = weight * self._factors[classes]
         self._rows += rows.n
-        if len(self.pairs) == 1:
-            first = classes == 0
-            f = self.solver.extend(self._states[0], rows, np.where(first, 1.0, -1.0), weight)
-            wrong: Booleans = (f > 0) != first
-            return wrong
-        return self._learn_pairs(rows, classes, weight)
+        if self._votes:
+            return self._learn_pairs(rows, classes, weight)
+        firsts = [classes == i for i, _ in self.pairs]
+        values = [
+            self.solver.extend(state, rows, np.where(first, 1.0, -1.0), weight)
+            for state, first in zip(self._states, firsts, strict=True)
+        ]
+        wrong: Booleans = (values[0] > 0) != firsts[0] if len(values) == 1 else np.argmax(values, axis=0) != classes
+        return wrong
 
     def _learn_pairs(self, rows: Rows, classes: Ints, weight: Floats) -> Booleans:
         """An example whose own machines all vote for its class is right. Only of the others are the other votes looked at."""
@@ -160,7 +171,8 @@ class Machines:
         everyone = np.arange(pool.n)
         trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, _UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
-        return assemble(pool, self.config.svm_type, self.kernel, self.labels, members, trained)[0]
+        config = self.config
+        return assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]
 
 
 def _check(config: TrainConfig, labels: Ints) -> None:
@@ -179,23 +191,26 @@ def _check(config: TrainConfig, labels: Ints) -> None:
 
 
 def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Rows, Ints, list[Solution]]:
-    """All machines' basis rows as one set, the class that each is taken to be of (by its coefficient's sign), and the solutions
-    with their places in it as origin. A row that several machines hold stands there once.
+    """All machines' basis rows as one set, each one's class, and the solutions with their places in the set as origin.
+
+    A row's class is the one that its coefficient speaks for, which against the rest may not be known and is then the first. A
+    row that several machines hold has one place.
     """
     rows = stack([found.basis for found in solutions])
-    classes = np.concatenate([np.where(found.coef > 0, i, j) for found, (i, j) in zip(solutions, pairs, strict=True)]).astype(
-        np.int64
-    )
-    place = np.arange(rows.n)
-    if len(solutions) > 1:
-        place = _first_of_equals(rows, classes, [found.n_support for found in solutions])
-    ends = np.cumsum([found.n_support for found in solutions])
-    numbered = [replace(found, origin=place[end - found.n_support : end]) for found, end in zip(solutions, ends, strict=True)]
-    return rows, classes, numbered
+    coef = np.concatenate([found.coef for found in solutions])
+    sizes = [found.n_support for found in solutions]
+    first, second = (np.repeat([pair[side] for pair in pairs], sizes) for side in (0, 1))
+    classes = np.where(coef > 0, first, second)
+    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, np.where(second == REST, 0, classes), sizes)
+    if pairs[0][1] == REST:
+        classes = np.zeros(rows.n, dtype=np.int64)
+        classes[place[coef > 0]] = first[coef > 0]
+    cuts = np.cumsum(sizes)[:-1]
+    return rows, classes, [replace(one, origin=part) for one, part in zip(solutions, np.split(place, cuts), strict=True)]
 
 
-def _first_of_equals(rows: Rows, classes: Ints, sizes: list[int]) -> Ints:
-    """For each row the first row of its class that is equal to it; the k-th of equals in one machine goes with the k-th of
+def _first_of_equals(rows: Rows, groups: Ints, sizes: list[int]) -> Ints:
+    """For each row the first row of its group that is equal to it; the k-th of equals in one machine goes with the k-th of
     those in another.
     """
     first: dict[tuple[int, bytes, bytes, int], int] = {}
@@ -204,7 +219,7 @@ def _first_of_equals(rows: Rows, classes: Ints, sizes: list[int]) -> Ints:
         seen: dict[tuple[int, bytes, bytes], int] = {}
         for row in range(end - size, end):
             here = slice(rows.indptr[row], rows.indptr[row + 1])
-            key = (int(classes[row]), rows.indices[here].tobytes(), rows.data[here].tobytes())
+            key = (int(groups[row]), rows.indices[here].tobytes(), rows.data[here].tobytes())
             seen[key] = seen.get(key, 0) + 1
             place[row] = first.setdefault((*key, seen[key]), row)
     return place
@@ -267,7 +282,7 @@ class _Course:
 
     def __init__(self, machines: Machines, limits: Limits, interrupted: Callable[[], bool], listener: Listener) -> None:
         self._machines, self._limits, self._interrupted, self._listener = machines, limits, interrupted, listener
-        self._began = time.perf_counter()
+        self._began = time.perf_counter() - seconds_compiling()
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
         self._budget = 1
@@ -277,7 +292,8 @@ class _Course:
         self._snapshot_due_s = listener.snapshot_s or inf
 
     def seconds(self) -> float:
-        return time.perf_counter() - self._began
+        """Since it began, less compiling."""
+        return time.perf_counter() - seconds_compiling() - self._began
 
     def learn(self, chunk: Chunk, fresh: bool) -> Status | None:
         """Learns a chunk, piece by piece; why to stop, or None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -97,3 +98,73 @@ def test_what_was_worked_on_is_let_go() -> None:
             break
         time.sleep(0.01)  # a worker may still be on its way out of the task
     assert gone() is None
+
+
+# --- ahead ----------------------------------------------------------------------------------------------------------------
+
+
+def test_items_come_in_order_from_another_thread() -> None:
+    makers: set[int] = set()
+
+    def items() -> Iterator[int]:
+        for i in range(100):
+            makers.add(threading.get_ident())
+            yield i
+
+    assert list(parallel.ahead(items(), 2)) == list(range(100))
+    assert makers.isdisjoint({threading.get_ident()})
+
+
+def test_only_so_many_are_made_ahead() -> None:
+    made: list[int] = []
+    items = parallel.ahead((made.append(i) for i in range(100)), 2)
+    next(items)
+    time.sleep(0.3)
+    assert len(made) == 4  # one taken, two waiting, one that waits to be put there
+    items.close()
+
+
+def test_an_error_comes_where_the_item_would_have() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise KeyError("two")
+
+    found = parallel.ahead(items(), 2)
+    assert next(found) == 1
+    with pytest.raises(KeyError, match="two"):
+        next(found)
+
+
+def test_waiting_can_be_given_up() -> None:
+    never = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        never.wait()
+
+    asked: list[int] = []
+    assert list(parallel.ahead(items(), 2, lambda: len(asked) == 3 or bool(asked.append(1)))) == [1]
+    assert len(asked) == 3
+    never.set()
+
+
+def test_the_maker_stops_when_no_more_is_wanted() -> None:
+    items = parallel.ahead(iter(range(10**9)), 1)
+    next(items)
+    items.close()
+    deadline = time.monotonic() + 10
+    while any(thread.name == "svmkit-ahead" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_pieces_of_the_maker_stay_on_its_thread() -> None:
+    parallel.use_threads(2)
+
+    def items() -> Iterator[set[int]]:
+        used: set[int] = set()
+        parallel.run_pieces(lambda _: used.add(threading.get_ident()), 50)
+        yield used
+
+    (used,) = parallel.ahead(items(), 1)
+    assert len(used) == 1

@@ -216,7 +216,7 @@ class _Snapshots:
 def _line(row: StreamRow) -> str:
     return (
         f"{row.seconds:.0f} s, {row.rows:,} examples, {row.rows_per_s:,.0f} a second, {_errors(row)}, "
-        f"{row.n_support:,} support vectors, {row.memory_mb:,.0f} MB"
+        f"{report.counted(row.n_support)}, {row.memory_mb:,.0f} MB"
     )
 
 
@@ -242,7 +242,7 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
         "model": saved.path,
     }
     done = "completed" if status == "COMPLETED" else f"stopped ({status})"
-    line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {result.model.n_support:,} support vectors"
+    line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {report.counted(result.model.n_support)}"
     line += "; model on stdout" if saved.path == "-" else f"; {saved.path} written"
     if held_out is not None:
         from svmkit.model import answers

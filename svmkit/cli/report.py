@@ -85,10 +85,11 @@ def training_line(result: FitResult, written: str) -> str:
     why = "the kernel is not positive semidefinite" if math.isfinite(result.primal) else "kernel values overflow"
     gap = f"gap {result.gap:.3g}" if math.isfinite(result.gap) else f"no gap ({why})"
     return (
-        f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {_counted(result.model.n_support)}, "
+        f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {counted(result.model.n_support)}, "
         f"{gap}, violation {result.violation:.3g}; {written}"
     )
 
 
-def _counted(n_support: int) -> str:
+def counted(n_support: int) -> str:
+    """That many support vectors, in words."""
     return f"{n_support:,} support vector{'' if n_support == 1 else 's'}"

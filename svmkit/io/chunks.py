@@ -12,7 +12,7 @@ import numpy as np
 
 from svmkit.data import Chunk
 from svmkit.io.files import open_bytes
-from svmkit.io.libsvm_data import empty, line_of_row, parse_dataset
+from svmkit.io.libsvm_data import empty, line_of_row, parse_up_to_fault
 from svmkit.io.sparse_text import Text, count_newlines
 
 #: Bytes of text to a chunk: many pieces of work for the parser, and few enough to be learned from in seconds.
@@ -28,19 +28,21 @@ def read_chunks(
     """The examples in ``path`` in order, in chunks of about ``chunk_bytes`` of text; none is empty.
 
     Reads as ``libsvm_data.read_dataset`` does; of dropped words only the first chunk that has some is told. Raises DataError
-    where it comes to the chunk with a bad line, with the line's number in the file, and where there is no example at all.
+    after the examples before a bad line, with the line's number in the file, and where there is no example at all.
     """
     first_line, found = 1, False
     for content in _whole_lines(path, chunk_bytes):
         text = np.frombuffer(content, dtype=np.uint8)
         warned: list[str] = []
-        dataset = parse_dataset(text, path, first_line=first_line, on_warning=warned.append)
+        dataset, fault = parse_up_to_fault(text, path, first_line, warned.append)
         if warned and on_warning is not None:
             on_warning(warned[0])
             on_warning = None
         if dataset.n:
             found = True
             yield Chunk(dataset, _where(path, text, first_line))
+        if fault is not None:
+            raise fault
         first_line += count_newlines(text, len(text))
     if not found:
         raise empty(path)

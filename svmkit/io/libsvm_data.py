@@ -64,9 +64,9 @@ def parse_dataset(
     try:
         parsed = parse(text, unknown=unknown_labels)
     except TextError as error:
-        marked = not before and text[:3].tobytes()
-        reason = next((why for mark, why in _MARKS.items() if marked and marked.startswith(mark)), error.reason)
-        raise _wrong_format(path, before + error.line, error.column, error.token, reason) from None
+        head = text[:3].tobytes() if before == 0 else b""
+        reason = next((why for mark, why in _MARKS.items() if head.startswith(mark)), error.reason)
+        raise _WrongLine(path, before + error.line, error.column, error.token, reason) from None
     if first_line is None and not len(parsed.leading):
         raise empty(path)
     if parsed.n_tails and on_warning is not None:
@@ -84,9 +84,25 @@ def empty(path: str) -> DataError:
     return DataError("Wrong input format at line 1", f"{path}: the file holds no example")
 
 
-def _wrong_format(path: str, line: int, column: int, token: str, reason: str) -> DataError:
-    word = f" {token!r}:" if token else ""
-    return DataError(f"Wrong input format at line {line}", f"{path}, line {line}, column {column}:{word} {reason}")
+class _WrongLine(DataError):
+    """A line that is no example."""
+
+    def __init__(self, path: str, line: int, column: int, token: str, reason: str) -> None:
+        word = f" {token!r}:" if token else ""
+        super().__init__(f"Wrong input format at line {line}", f"{path}, line {line}, column {column}:{word} {reason}")
+        self.line = line
+
+
+def parse_up_to_fault(
+    text: NDArray[np.uint8], path: str, first_line: int, on_warning: Callable[[str], None]
+) -> tuple[Dataset, DataError | None]:
+    """The examples in a part of a file, those before the first wrong line if there is one, and what is wrong with it."""
+    try:
+        return parse_dataset(text, path, first_line=first_line, on_warning=on_warning), None
+    except _WrongLine as error:
+        ends = np.flatnonzero(text == ord("\n"))
+        good = text[: ends[error.line - first_line - 1] + 1] if error.line > first_line else text[:0]
+        return parse_dataset(good, path, first_line=first_line, on_warning=on_warning), error
 
 
 def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, training: bool) -> Rows:

@@ -1,0 +1,215 @@
+"""``svmkit train --stream``: from files and standard input to models, snapshots, reports and exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from shell import process, strict_json, svmkit, write_blobs
+
+from svmkit.io.model_libsvm import read_model
+
+STREAM = ("train", "--solver", "perceptron", "--bias", "none", "--stream", "-g", "0.5")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_blobs(tmp_path / "d", n=500)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return tmp_path / "m"
+
+
+def learned(data: Path, model: Path, *args: object) -> bytes:
+    done = svmkit(*STREAM, *args, data, model)
+    assert done.returncode == 0, done.stderr
+    return model.read_bytes()
+
+
+def test_standard_input_a_file_and_a_compressed_one_give_the_same_model(data: Path, model: Path) -> None:
+    expected = learned(data, model)
+    packed = data.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(data.read_bytes()))
+    assert learned(packed, model) == expected
+    for content in (data.read_bytes(), packed.read_bytes()):
+        model.unlink()
+        done = process(*STREAM, "-", model, stdin=content)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert model.read_bytes() == expected
+    to_stdout = process(*STREAM, "-q", "-", "-", stdin=data.read_bytes())
+    assert (to_stdout.stdout.encode(), to_stdout.stderr) == (expected, "")
+
+
+def test_the_report(data: Path, model: Path, tmp_path: Path) -> None:
+    trace, other = tmp_path / "t", write_blobs(tmp_path / "o", n=80, seed=3)
+    done = svmkit(*STREAM, "--json", "--trace", trace, "--snapshot-rows", 200, "--holdout", other, data, model)
+    found = strict_json(done.stdout)
+    assert list(found) == [
+        *("status", "seconds", "rows", "error", "window_error", "rows_per_s", "kernel_evaluations", "n_support"),
+        *("memory_mb", "snapshots", "model", "holdout_error", "holdout_n"),
+    ]
+    assert (found["status"], found["rows"], found["snapshots"], found["holdout_n"]) == ("COMPLETED", 500, 2, 80)
+    assert found["n_support"] == read_model(str(model)).n_support
+    evaluated = strict_json(svmkit("eval", "--json", other, model).stdout)
+    assert found["holdout_error"] == pytest.approx(1 - evaluated["accuracy"])
+    (line,) = trace.read_text().splitlines()
+    row = json.loads(line)
+    assert {key: row[key] for key in ("rows", "error", "n_support")} == {
+        key: found[key] for key in ("rows", "error", "n_support")
+    }
+    assert "completed in" in done.stderr
+    assert f"error {100 * found['error']:.4g} % before learning (last 500: " in done.stderr
+    assert svmkit(*STREAM, "-q", data, model).stderr == ""
+
+
+def test_several_classes_are_named(model: Path, tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "three", n=300, classes=(4, 2, 9))
+    refused = svmkit(*STREAM, data, model)
+    assert refused.returncode == 1
+    assert "line 1: label 4 is none of 1, -1; a stream's labels are 1 and -1, or those named by --labels" in refused.stderr
+    assert not model.exists()
+    for multiclass in ("ovo", "ovr"):
+        learned(data, model, "--labels", "4,2,9", "--multiclass", multiclass)
+        found = read_model(str(model))
+        assert found.labels is not None
+        assert (found.labels.tolist(), found.multiclass) == ([4, 2, 9], multiclass)
+
+
+def test_passes_read_the_file_again(data: Path, model: Path) -> None:
+    doubled = data.with_name("twice")
+    doubled.write_bytes(2 * data.read_bytes())
+    assert learned(data, model, "--passes", 2) == learned(doubled, model)
+
+
+def test_a_bad_line_leaves_the_last_snapshot(data: Path, model: Path) -> None:
+    lines = data.read_text().splitlines(keepends=True)
+    (data.with_name("first")).write_text("".join(lines[:400]))
+    expected = learned(data.with_name("first"), model)
+    lines.insert(440, "1 1:x\n")
+    data.write_text("".join(lines))
+    done = svmkit(*STREAM, "--snapshot-rows", 200, data, model)
+    assert done.returncode == 1
+    assert f"{model} is the model after 400 examples" in done.stderr
+    assert "Wrong input format at line 441" in done.stderr
+    assert model.read_bytes() == expected
+    model.unlink()
+    done = svmkit(*STREAM, data, model)
+    assert f"{model} was not written; --snapshot-rows" in done.stderr
+    assert not model.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("--stream",), "--solver smo: needs all of the data at once"),
+        (("--stream", "--solver", "perceptron"), "-g: a stream's number of features is not known ahead"),
+        (("--stream", "--solver", "asset", "-t", 0), "--lambda"),
+        (("--rows", 5), "--rows is for streams only; give --stream too"),
+        (("--snapshot-seconds", 5), "--snapshot-seconds is for streams only"),
+        (("--no-stream", "--labels", "1,2"), "--labels is for streams only"),
+        ((*STREAM[1:], "-v", 3), "no -v"),
+        ((*STREAM[1:], "--class-weight", "balanced"), "no -v, --patience and --class-weight"),
+        ((*STREAM[1:], "--holdout", "0.2"), "--holdout 0.2: nothing of a stream can be set aside"),
+        ((*STREAM[1:], "--rows", 0), "--rows 0: must be greater than 0"),
+        ((*STREAM[1:], "--snapshot-seconds", -1), "--snapshot-seconds -1"),
+        ((*STREAM[1:], "--labels", "1,a"), "'1,a': labels are whole numbers"),
+        ((*STREAM[1:], "--labels", "3"), "--labels: name at least two"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, data: Path, model: Path) -> None:
+    done = svmkit("train", *args, data, *(() if "-v" in args else (model,)))
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert not model.exists()
+
+
+def test_what_standard_streams_cannot_do_is_refused(data: Path) -> None:
+    for args, why in (
+        ((data, "--snapshot-rows", 5, "-"), "one behind the other"),
+        (("--passes", 2, "-", "m"), "read only once"),
+    ):
+        done = svmkit(*STREAM, *args[1:-1], args[0], args[-1]) if args[0] == data else svmkit(*STREAM, *args)
+        assert done.returncode == 2
+        assert why in done.stderr
+
+
+# --- streams that do not end ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def endless(data: Path, model: Path, *args: object) -> Iterator[subprocess.Popen[str]]:
+    """Training on a pipe that has delivered ``data`` and stays open."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "svmkit", *map(str, STREAM), *map(str, args), "-", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert running.stdin is not None
+        running.stdin.write(data.read_text())
+        running.stdin.flush()
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def wait_for(path: Path, running: subprocess.Popen[str], content: bytes = b"") -> None:
+    """Waits until the file is there, and holds ``content`` if that is given."""
+    deadline = time.monotonic() + 100
+    while not path.exists() or (content and path.read_bytes() != content):
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_stream_leaves_the_model_so_far(signum: int, code: int, data: Path, model: Path, tmp_path: Path) -> None:
+    expected = learned(data, model)
+    model.unlink()
+    trace = tmp_path / "t"
+    with endless(data, model, "--json", "--trace", trace, "--snapshot-rows", 500) as running:
+        wait_for(model, running)  # all has been learned
+        model.unlink()
+        running.send_signal(signum)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == code
+    found = strict_json(out)
+    assert (found["status"], found["rows"]) == ("INTERRUPTED", 500)
+    assert "stopped (INTERRUPTED)" in err
+    assert model.read_bytes() == expected
+
+
+def test_a_killed_stream_leaves_the_last_snapshot(data: Path, model: Path) -> None:
+    head = data.with_name("head")
+    head.write_text("".join(data.read_text().splitlines(keepends=True)[:450]))
+    expected = learned(head, model)
+    model.unlink()
+    with endless(data, model, "--snapshot-rows", 150) as running:
+        wait_for(model, running, expected)
+        running.send_signal(signal.SIGKILL)
+        running.wait(timeout=60)
+    assert model.read_bytes() == expected
+    assert svmkit("predict", "-q", data, model).returncode == 0
+    assert sorted(os.listdir(model.parent)) == ["d", "head", "m"]
+
+
+def test_snapshots_by_the_clock_come_while_the_stream_pauses(data: Path, model: Path) -> None:
+    expected = learned(data, model)
+    model.unlink()
+    with endless(data, model, "--snapshot-seconds", 0.2) as running:
+        wait_for(model, running, expected)

@@ -1,0 +1,131 @@
+"""Files read part by part: the same examples as in one go, whatever the parts; pipes handed on as they come."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from svmkit.data import stack
+from svmkit.errors import DataError
+from svmkit.io.chunks import read_chunks
+from svmkit.io.libsvm_data import read_dataset
+
+TEXT = b"1 1:0.5 3:2\n# note\n-1 2:1 cost:2\n+1\n-1 7:1e-3 9:1\n" * 200
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    **{"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress},
+    "gzip in members": lambda text: gzip.compress(text[:1000]) + gzip.compress(text[1000:]),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("size", [1, 13, 1000, 10**7])
+def test_parts_make_up_the_whole(path: Path, packed: str, size: int) -> None:
+    path.write_bytes(PACKED[packed](TEXT.removesuffix(b"\n")))
+    whole, parts = read_dataset(str(path)), list(read_chunks(str(path), chunk_bytes=size))
+    rows = stack([part.dataset.rows for part in parts])
+    for field in ("data", "indices", "indptr", "n_features"):
+        assert np.array_equal(getattr(rows, field), getattr(whole.rows, field))
+    assert np.array_equal(np.concatenate([part.dataset.y for part in parts]), whole.y)
+    assert np.array_equal(np.concatenate([part.dataset.weights for part in parts]), whole.weights)
+    assert all(part.dataset.n for part in parts)
+    lines = [part.where(row) for part in parts for row in range(part.dataset.n)]
+    examples = [i + 1 for i, line in enumerate(TEXT.splitlines()) if not line.startswith(b"#")]
+    assert lines == [f"{path}, line {line}" for line in examples]
+
+
+@pytest.mark.parametrize("size", [1, 50, 10**7])
+@pytest.mark.parametrize("bad", [1, 2, 37, 38, 1001])
+def test_a_bad_line_comes_after_the_good_ones_before_it(path: Path, size: int, bad: int) -> None:
+    lines = TEXT.split(b"\n")[:-1]
+    lines.insert(bad - 1, b"1 3:1 2:1")
+    path.write_bytes(b"\n".join(lines))
+    seen = 0
+    with pytest.raises(DataError) as whole:
+        read_dataset(str(path))
+    with pytest.raises(DataError, match=f"{path}, line {bad}, column 7: '2:1': .*ascend") as caught:
+        for part in read_chunks(str(path), chunk_bytes=size):
+            seen += part.dataset.n
+    assert str(caught.value) == str(whole.value)
+    assert seen == sum(not line.startswith(b"#") for line in lines[: bad - 1])
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"# nothing\n# at all"])
+def test_a_file_without_an_example_is_refused(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+    with pytest.raises(DataError) as whole:
+        read_dataset(str(path))
+    with pytest.raises(DataError) as caught:
+        list(read_chunks(str(path)))
+    assert str(caught.value) == str(whole.value)
+
+
+def test_marks_of_other_encodings_are_named(path: Path) -> None:
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT)
+    with pytest.raises(DataError, match="byte-order mark"):
+        list(read_chunks(str(path)))
+
+
+def test_dropped_words_are_told_once(path: Path) -> None:
+    path.write_bytes(b"1 1:1\n1 1:1 word\n" * 50)
+    told: list[str] = []
+    assert sum(part.dataset.n for part in read_chunks(str(path), chunk_bytes=20, on_warning=told.append)) == 100
+    assert told == [f"{path}: words after the last index:value pair were left out on line 2"]
+
+
+def test_what_cannot_be_opened_or_is_damaged(path: Path) -> None:
+    with pytest.raises(DataError, match="can't open input file") as caught:
+        list(read_chunks(str(path)))
+    assert "No such file" in str(caught.value)
+    with pytest.raises(DataError, match="can't open input file"):
+        list(read_chunks(str(path.parent)))
+    packed = gzip.compress(os.urandom(5000).hex().encode() + TEXT)
+    path.write_bytes(packed[:-20])
+    with pytest.raises(DataError, match="gzip data are damaged or cut short"):
+        list(read_chunks(str(path)))
+
+
+def test_a_pipe_is_handed_on_before_it_ends(path: Path) -> None:
+    os.mkfifo(path)
+    more = threading.Event()
+
+    def write() -> None:
+        with path.open("wb") as pipe:
+            pipe.write(b"1 1:1\n-1 1:")
+            pipe.flush()
+            assert more.wait(60)
+            pipe.write(b"2\n")
+
+    threading.Thread(target=write, daemon=True).start()
+    parts = read_chunks(str(path))
+    first = next(parts)
+    more.set()
+    rest = list(parts)
+    assert first.dataset.y.tolist() == [1.0]
+    assert [part.dataset.rows.data.tolist() for part in rest] == [[2.0]]
+
+
+def test_a_compressed_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            for byte in gzip.compress(b"1 1:1\n-1 1:2\n"):
+                pipe.write(bytes([byte]))
+                time.sleep(0.001)
+
+    threading.Thread(target=write, daemon=True).start()
+    assert [part.dataset.y.tolist() for part in read_chunks(str(path))] == [[1.0, -1.0]]

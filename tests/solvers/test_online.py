@@ -1,0 +1,187 @@
+"""What every solver must do that learns from a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import kernel_matrix
+from zoo import points
+
+from svmkit import solvers
+from svmkit.data import Floats, Rows, stack
+from svmkit.engine.kernels import cross_apply
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Solution, Stream
+from svmkit.solvers import perceptron
+
+ONLINE = [name for name in solvers.NAMES if hasattr(solvers.solver(name), "start_stream")]
+N = 700
+
+
+def begin(name: str, kernel: Kernel, **options: Any) -> tuple[Any, Any]:
+    module: Any = solvers.solver(name)
+    stream = Stream(kernel, C=1.0, lam=1.0 / N, bias=module.BIASES[0])
+    return module, module.start_stream(stream, module.Options(**options), 1e-3, 0)
+
+
+def takes(name: str, kernel: Kernel) -> bool:
+    try:
+        begin(name, kernel)
+    except UsageError:
+        return False
+    return True
+
+
+KERNELS = [Kernel(LINEAR), Kernel(RBF, 0.2), Kernel(POLYNOMIAL, 0.3, 1.0, 2)]
+CASES = [(name, kernel) for name in ONLINE for kernel in KERNELS if takes(name, kernel)]
+cases = pytest.mark.parametrize(("name", "kernel"), CASES, ids=lambda value: getattr(value, "name", value))
+
+
+def examples(n: int = N, d: int = 6) -> tuple[Rows, Floats, Floats]:
+    """Sparse rows with an empty one and a duplicate, labels, weights; the last third has features that the others lack."""
+    X, y = points(n, d, seed=3, density=0.7)
+    X[5], X[7] = 0.0, X[6]
+    X[: 2 * n // 3, d - 2 :] = 0.0
+    return Rows.from_dense(X), y, np.random.default_rng(1).choice([0.5, 1.0, 2.0], n)
+
+
+def values_at(found: Solution, rows: Rows, kernel: Kernel) -> Floats:
+    return cross_apply(rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
+
+
+def same_bytes(a: Solution, b: Solution) -> bool:
+    arrays = [(s.coef, s.origin, s.basis.data, s.basis.indices, s.basis.indptr) for s in (a, b)]
+    return all(one.tobytes() == other.tobytes() for one, other in zip(*arrays, strict=True)) and a.rho == b.rho
+
+
+def test_every_solver_here_takes_some_kernel() -> None:
+    assert {name for name, _ in CASES} == set(ONLINE)
+
+
+@cases
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_cuts_change_no_bit(name: str, kernel: Kernel, size: int) -> None:
+    rows, y, weight = examples()
+    module, whole = begin(name, kernel)
+    f = module.extend(whole, rows, y, weight)
+    _, parts = begin(name, kernel)
+    g = []
+    for first in range(0, N, size):
+        here = np.arange(first, min(first + size, N))
+        g.append(module.extend(parts, rows.take(here), y[here], weight[here]))
+    assert np.concatenate(g).tobytes() == f.tobytes()
+    assert module.progress(parts) == module.progress(whole)
+    assert same_bytes(module.solution(parts), module.solution(whole))
+
+
+@cases
+def test_each_example_is_answered_by_the_solution_before_it(name: str, kernel: Kernel) -> None:
+    rows, y, weight = examples(120)
+    module, state = begin(name, kernel)
+    for i in range(rows.n):
+        row = rows.part(i, i + 1)
+        expected = values_at(module.solution(state), row, kernel)
+        f = module.extend(state, row, y[i : i + 1], weight[i : i + 1])
+        assert f == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@cases
+def test_the_solution_stands_on_its_own(name: str, kernel: Kernel) -> None:
+    rows, y, weight = examples()
+    module, state = begin(name, kernel)
+    module.extend(state, rows, y, weight)
+    found = module.solution(state)
+    assert (found.origin == -1).all()
+    assert found.basis.n == len(found.coef) == len(found.origin) <= N
+    assert np.isfinite(found.coef).all()
+    module.extend(state, rows, y, weight)
+    again = module.solution(state)
+    assert module.progress(state).steps == 2 * N
+    assert not same_bytes(found, again)
+
+
+@cases
+def test_looking_leaves_the_state_as_it_is(name: str, kernel: Kernel) -> None:
+    rows, y, weight = examples()
+    module, state = begin(name, kernel)
+    _, watched = begin(name, kernel)
+    for first, last in ((0, 300), (300, N)):
+        part = rows.part(first, last)
+        module.extend(state, part, y[first:last], weight[first:last])
+        module.extend(watched, part, y[first:last], weight[first:last])
+        module.solution(watched)
+        module.progress(watched)
+    assert same_bytes(module.solution(state), module.solution(watched))
+
+
+# --- the perceptron -------------------------------------------------------------------------------------------------------
+
+
+def naive(K: Floats, y: Floats, omega: Floats, options: perceptron.Options) -> tuple[Floats, Floats, int]:
+    """Coefficients at the end, f before each example and kernel values used, of one pass in order."""
+    n = len(y)
+    beta, total, used, before = np.zeros(n), np.zeros(n), 0, np.zeros(n)
+    averaged = options.average and not options.budget
+    for i in range(n):
+        used += np.count_nonzero(beta)
+        before[i] = K[i] @ (total / i if averaged and i else beta)
+        if K[i, i] != 0 and y[i] * (K[i] @ beta) <= options.beta:
+            beta[i] += omega[i] * y[i]
+            inside = np.flatnonzero(beta)
+            if 0 < options.budget < len(inside):
+                f = K @ beta
+                beta[max(inside, key=lambda s: y[s] * (f[s] - beta[s] * K[s, s]))] = 0.0
+        total += beta
+    return (total / n if averaged else beta), before, used
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "options", [{}, {"average": False}, {"average": False, "beta": 0.3}, {"budget": 40}, {"budget": 1000, "beta": 0.1}], ids=str
+)
+def test_perceptron_equals_the_algorithm_written_plainly(kernel: Kernel, options: dict[str, Any]) -> None:
+    rows, y, weight = examples()
+    coef, before, used = naive(kernel_matrix(Problem(rows, y, weight, kernel)), y, weight, perceptron.Options(**options))
+    module, state = begin("perceptron", kernel, **options)
+    f = module.extend(state, rows, y, weight)
+    scale = np.abs(before).max()
+    np.testing.assert_allclose(f, before, rtol=0, atol=1e-9 * scale)
+    found = module.solution(state)
+    expected = kernel_matrix(Problem(rows, y, weight, kernel)) @ coef
+    np.testing.assert_allclose(values_at(found, rows, kernel), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    if kernel.kind == LINEAR and not options.get("budget"):
+        assert found.n_support == 1  # w
+        assert module.progress(state).kernel_evaluations == N
+    else:
+        assert found.n_support == np.count_nonzero(coef)
+        assert module.progress(state).kernel_evaluations == used
+
+
+def test_hashed_features_have_places_as_they_come() -> None:
+    rows, y, weight = examples()
+    far = rows._replace(indices=(rows.indices.astype(np.int64) * 300_000_000 // 2).astype(np.int32), n_features=2**31 - 1)
+    module, near_state = begin("perceptron", Kernel(LINEAR))
+    _, far_state = begin("perceptron", Kernel(LINEAR))
+    for first, last in ((0, 100), (100, N)):
+        f = module.extend(near_state, rows.part(first, last), y[first:last], weight[first:last])
+        g = module.extend(far_state, far.part(first, last), y[first:last], weight[first:last])
+        assert f.tobytes() == g.tobytes()
+    near, found = module.solution(near_state), module.solution(far_state)
+    assert found.basis.data.tobytes() == near.basis.data.tobytes()
+    assert (found.basis.indices == near.basis.indices.astype(np.int64) * 300_000_000 // 2).all()
+
+
+def test_wide_rows_among_narrow_ones_change_no_bit_by_cuts() -> None:
+    """The engine has other loops for more than 4096 features; which ones are used must not depend on the cuts."""
+    rows, y, weight = examples()
+    wide = Rows(np.ones(1), np.array([9000], np.int32), np.array([0, 1]), 9000)
+    rows = stack([rows.part(0, 400), wide, rows.part(400, N)])
+    y, weight = np.insert(y, 400, 1.0), np.insert(weight, 400, 1.0)
+    module, whole = begin("perceptron", Kernel(RBF, 0.2))
+    module.extend(whole, rows, y, weight)
+    _, parts = begin("perceptron", Kernel(RBF, 0.2))
+    for i in range(0, rows.n, 50):
+        module.extend(parts, rows.part(i, min(i + 50, rows.n)), y[i : i + 50], weight[i : i + 50])
+    assert same_bytes(module.solution(whole), module.solution(parts))

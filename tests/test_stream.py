@@ -1,0 +1,269 @@
+"""The stream driver against naive loops: what is counted, cut, saved and kept."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from zoo import points
+
+from svmkit import stream
+from svmkit.config import TrainConfig
+from svmkit.data import Chunk, Dataset, Floats, Rows
+from svmkit.errors import DataError, UsageError
+from svmkit.io.model_libsvm import write_model
+from svmkit.model import Model, answers
+from svmkit.stream import Listener, Machines, StreamResult, learn_stream
+from svmkit.trace import Limits, Status, StreamRow
+
+BINARY = np.array([1, -1])
+THREE = np.array([2, 7, 4])
+CONFIG = TrainConfig(solver="perceptron", gamma=0.3, bias="none")
+
+
+def data(n: int = 400, labels: Any = BINARY) -> Dataset:
+    X, _ = points(n, 4, seed=5)
+    score = X[:, 0] + 0.3 * np.random.default_rng(2).normal(size=n)
+    cuts = np.quantile(score, np.arange(1, len(labels)) / len(labels))
+    return Dataset(Rows.from_dense(X), labels[np.searchsorted(cuts, score)].astype(float))
+
+
+def chunks(dataset: Dataset, size: int = 10**9, first_line: int = 1) -> Iterator[Chunk]:
+    for first in range(0, dataset.n, size):
+        index = np.arange(first, min(first + size, dataset.n))
+        yield Chunk(dataset.take(index), lambda row, first=first: f"d, line {first_line + first + row}")
+
+
+def learn(dataset: Dataset, labels: Any = BINARY, config: TrainConfig = CONFIG, size: int = 10**9, **more: Any) -> StreamResult:
+    return learn_stream(Machines(config, labels), [chunks(dataset, size)], **more)
+
+
+def text(model: Model, folder: Path) -> bytes:
+    write_model(str(folder / "m"), model)
+    return (folder / "m").read_bytes()
+
+
+CASES = [(BINARY, "ovo"), (THREE, "ovo"), (THREE, "ovr")]
+cases = pytest.mark.parametrize(("labels", "multiclass"), CASES, ids=["binary", "ovo", "ovr"])
+
+
+@cases
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_chunks_change_nothing(labels: Any, multiclass: str, kernel: str, tmp_path: Path) -> None:
+    dataset, config = data(3000, labels), replace(CONFIG, multiclass=multiclass, kernel=kernel)
+    whole = learn(dataset, labels, config)
+    for size in (37, 1000):
+        parts = learn(dataset, labels, config, size)
+        assert text(parts.model, tmp_path) == text(whole.model, tmp_path)
+        assert (parts.last.error, parts.last.window_error) == (whole.last.error, whole.last.window_error)
+        assert parts.last.kernel_evaluations == whole.last.kernel_evaluations
+    assert whole.status is Status.COMPLETED
+
+
+@cases
+def test_errors_are_those_of_a_naive_loop(labels: Any, multiclass: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example is answered by the model of all before it, then learned. With votes, those are renewed at every example."""
+    monkeypatch.setattr(stream, "_VOTES_FOR", 1)
+    monkeypatch.setattr(stream, "WINDOW", 100)
+    dataset, config = data(250, labels), replace(CONFIG, multiclass=multiclass)
+    found = learn(dataset, labels, config)
+    naive = Machines(config, labels)
+    wrong = []
+    for i in range(dataset.n):
+        row = dataset.rows.part(i, i + 1)
+        wrong.append(bool(answers(naive.model(), row) != dataset.y[i]))
+        naive.learn(row, np.flatnonzero(labels == dataset.y[i]), np.ones(1))
+    assert sum(wrong) > 20
+    assert found.last.error == sum(wrong) / 250
+    assert found.last.window_error == sum(wrong[-100:]) / 100
+
+
+def test_votes_of_other_machines_lag_by_at_most_a_thousand_examples() -> None:
+    machines, renewed, rows = Machines(CONFIG, THREE), [0], data(5000, THREE)
+    classes = np.searchsorted(np.sort(THREE), rows.y)
+    at = 0
+    while at < rows.n:
+        size = min(machines.rows_left(), rows.n - at)
+        machines.learn(rows.rows.part(at, at + size), np.argsort(THREE)[classes[at : at + size]], np.ones(size))
+        at += size
+        renewed.append(at)
+    assert renewed[:6] == [0, 1, 2, 4, 8, 16]
+    assert max(np.diff(renewed)) == 1024
+
+
+def test_second_passes_count_no_errors(tmp_path: Path) -> None:
+    dataset = data()
+    once = learn(dataset)
+    twice = learn_stream(Machines(CONFIG, BINARY), [chunks(dataset), chunks(dataset)])
+    assert (twice.last.error, twice.rows) == (once.last.error, 2 * once.rows)
+    doubled = learn(dataset.take(np.tile(np.arange(dataset.n), 2)))
+    assert text(twice.model, tmp_path) == text(doubled.model, tmp_path)
+
+
+def test_weights_multiply_those_of_classes_and_zero_leaves_out(tmp_path: Path) -> None:
+    dataset = data()
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 3.0], dataset.n)
+    by_class = np.where(dataset.y == 1, 2.0, 1.0)
+    kept = np.flatnonzero(weight)
+    weighted = learn(replace(dataset, weight=weight), config=replace(CONFIG, class_weight=((1, 2.0),)))
+    plain = learn(replace(dataset.take(kept), weight=(weight * by_class)[kept]))
+    assert text(weighted.model, tmp_path) == text(plain.model, tmp_path)
+    assert weighted.rows == len(kept)
+
+
+def test_snapshots_are_the_models_of_the_first_rows(tmp_path: Path) -> None:
+    dataset, saved = data(1000), []
+    learn(dataset, size=170, listener=Listener(on_snapshot=lambda model, rows: saved.append((rows, model)), snapshot_rows=300))
+    assert [rows for rows, _ in saved] == [300, 600, 900]
+    for rows, model in saved:
+        assert text(model, tmp_path) == text(learn(dataset.take(np.arange(rows))).model, tmp_path)
+
+
+def test_snapshots_by_the_clock_come_once_for_the_same_rows() -> None:
+    saved: list[int] = []
+    learn(data(), listener=Listener(on_snapshot=lambda model, rows: saved.append(rows), snapshot_s=1e-9))
+    assert len(saved) == len(set(saved)) > 3
+    assert saved == sorted(saved)
+
+
+def test_rows_are_told_at_doubling_numbers() -> None:
+    told: list[tuple[StreamRow, bool]] = []
+    found = learn(data(5000), listener=Listener(on_row=lambda row, due: told.append((row, due)), every_s=1e9))
+    assert [row.rows for row, _ in told] == [1024, 2048, 4096, 5000]
+    assert not any(due for _, due in told)
+    assert told[-1][0] == found.last
+
+
+def test_rows_are_told_by_the_clock() -> None:
+    told: list[tuple[StreamRow, bool]] = []
+    learn(data(), listener=Listener(on_row=lambda row, due: told.append((row, due)), every_s=1e-9))
+    assert len(told) > 3
+    assert all(due for _, due in told[:-1])
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [
+        (Limits(max_iter=123), Status.MAX_ITER),
+        (Limits(time_limit_s=1e-9), Status.TIME_LIMIT),
+        (Limits(max_evaluations=500), Status.MAX_EVALUATIONS),
+    ],
+)
+def test_limits_end_a_stream(limits: Limits, status: Status) -> None:
+    found = learn(data(), limits=limits)
+    assert found.status is status
+    assert 0 < found.rows < 400
+    assert limits.max_iter is None or found.rows == 123
+
+
+def test_an_interruption_ends_a_stream_that_waits() -> None:
+    asked: list[int] = []
+
+    def slow() -> Iterator[Chunk]:
+        yield next(chunks(data()))
+        while len(asked) < 10**6:
+            gc.collect()
+        raise AssertionError("nobody interrupted")
+
+    found = learn_stream(
+        Machines(CONFIG, BINARY), [slow()], interrupted=lambda: bool(asked.append(1)) or len(asked) > 50
+    )  # fmt: skip
+    asked.extend(range(10**6))
+    assert (found.status, found.rows) == (Status.INTERRUPTED, 400)
+
+
+def test_chunks_do_not_pile_up() -> None:
+    """However long the stream: two wait, one is being made, one learned."""
+    alive: list[weakref.ref[Floats]] = []
+
+    def counted() -> Iterator[Chunk]:
+        for chunk in chunks(data(20_000), size=100):
+            alive.append(weakref.ref(chunk.dataset.y))
+            gc.collect()
+            assert sum(ref() is not None for ref in alive) <= 5
+            yield chunk
+
+    learn_stream(Machines(replace(CONFIG, kernel="linear"), BINARY), [counted()])
+    assert len(alive) == 200
+
+
+def test_an_example_that_cannot_be_learned_is_named_by_its_place() -> None:
+    dataset = data()
+    dataset.y[31] = 5
+    with pytest.raises(DataError, match=r"d, line 132: label 5 is none of 1, -1; .*--labels"):
+        learn_stream(Machines(CONFIG, BINARY), [chunks(dataset, 10, first_line=101)])
+    dataset = data()
+    dataset.rows.data[dataset.rows.indptr[57] + 1] = -1e200
+    with pytest.raises(DataError, match=r"line 58: -1e[+]200 for feature 2: values above 1e[+]150"):
+        learn(dataset)
+
+
+@pytest.mark.parametrize(
+    ("config", "labels", "why"),
+    [
+        (replace(CONFIG, solver="smo"), BINARY, "--solver smo: needs all of the data at once; .*perceptron"),
+        (replace(CONFIG, gamma=0.0), BINARY, "-g: "),
+        (replace(CONFIG, kernel="precomputed"), BINARY, "-t 4"),
+        (replace(CONFIG, svm_type="nu_svc"), BINARY, "-s nu_svc"),
+        (replace(CONFIG, bias="free"), BINARY, "without a bias"),
+        (replace(CONFIG, solver_options=(("epochs", "3"),)), BINARY, "--passes"),
+        (CONFIG, np.array([1]), "--labels"),
+        (CONFIG, np.array([1, 1]), "--labels"),
+    ],
+)
+def test_what_a_stream_cannot_have_is_refused(config: TrainConfig, labels: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Machines(config, labels)
+
+
+def test_rows_relate_the_two_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(labels: Any, n_rows: int | None, **settings: Any) -> tuple[float | None, float | None]:
+        streams: list[Any] = []
+        module = stream.solver_for_streams("perceptron")
+        monkeypatch.setattr(module, "start_stream", lambda stream, *rest: streams.append(stream))
+        Machines(replace(CONFIG, **settings), labels, n_rows)
+        return streams[0].C, streams[0].lam
+
+    assert seen(BINARY, None, C=2.0) == (2.0, None)
+    assert seen(BINARY, 100, C=2.0) == (2.0, 1 / 200)
+    assert seen(BINARY, None, lam=0.01) == (None, 0.01)
+    assert seen(BINARY, 50, lam=0.01) == (2.0, 0.01)
+    assert seen(THREE, 150, C=2.0) == (2.0, 1 / 200)  # each machine sees two thirds
+    assert seen(THREE, 150, C=2.0, multiclass="ovr") == (2.0, 1 / 300)
+
+
+def test_a_row_held_by_several_machines_stands_once() -> None:
+    dataset = data(300, THREE)
+    duplicated = dataset.take(np.concatenate([np.arange(300), np.arange(20)]))
+    for multiclass in ("ovo", "ovr"):
+        machines = Machines(replace(CONFIG, multiclass=multiclass, solver_options=(("average", "0"),)), THREE)
+        found = learn_stream(machines, [chunks(duplicated)])
+        rows = found.model.rows
+        distinct = {rows.part(i, i + 1).data.tobytes() for i in range(rows.n)}
+        assert len(distinct) <= rows.n <= len(distinct) + 20
+        assert rows.n < machines.progress().n_support
+        alone = [machines.solver.solution(state) for state in machines._states]
+        for machine, one in zip(found.model.machines, alone, strict=True):
+            assert sorted(machine.coef) == sorted(one.coef[one.coef != 0])
+            assert len(np.unique(machine.index)) == len(machine.index)
+
+
+def test_naive_sums_of_rows_and_weights(tmp_path: Path) -> None:
+    """What a model of several machines answers is what each machine's own solution says."""
+    from svmkit.engine.kernels import cross_apply
+    from svmkit.model import decision_values
+
+    for multiclass in ("ovo", "ovr"):
+        dataset, machines = data(300, THREE), Machines(replace(CONFIG, multiclass=multiclass), THREE)
+        found = learn_stream(machines, [chunks(dataset)])
+        values = decision_values(found.model, dataset.rows)
+        for column, state in enumerate(machines._states):
+            one = machines.solver.solution(state)
+            expected = cross_apply(dataset.rows, one.basis, machines.kernel, one.coef[:, None])[:, 0] - one.rho
+            np.testing.assert_allclose(values[:, column], expected, atol=1e-10)
