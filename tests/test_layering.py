@@ -22,7 +22,7 @@ SHARED = {
     "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky"},
     "maps": {"landmarks"},
     "solvers": {"base", "perceptron_stream"},
-    "io": {"files", "sparse_text", "sparse_lines", "decimals"},
+    "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {"comparison", "pictures"},
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Files:
-  DATA    LIBSVM text, plain or compressed; - reads standard input
+  DATA    LIBSVM text, plain or compressed; - reads standard input, all of it unless it is a --stream
   MODEL   LIBSVM's model text, which svm-predict reads; - writes standard output
           (default: DATA's base name + .model, in the current directory)
 
@@ -41,6 +41,7 @@ Examples:
   svmkit train -c 5 -g 0.5 data
   svmkit train -c 10 -w1 1 -w-2 5 --json data data.model > report.json
   zcat data.gz | svmkit train --lambda 1e-4 --holdout 0.2 - data.model
+  generate | svmkit train --stream --solver asset -t 0 --lambda 1e-6 --snapshot-seconds 60 - data.model
 """
 
 
@@ -132,8 +133,8 @@ def command(
     streams = asked.wanted(data, config.solver)
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
-    if streams and (folds is not None or config.patience is not None or balance is not None):
-        raise UsageError("a stream is seen once, part by part: there are no -v, --patience and --class-weight for it")
+    if streams and any(given is not None for given in (folds, config.patience, init, balance)):
+        raise UsageError("a stream is seen once, part by part: there are no -v, --patience, --init and --class-weight for it")
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
