@@ -12,6 +12,8 @@ BIASES = ("free", "none")
 #: One machine a pair of classes (LIBSVM's), or one a class, against all others.
 MULTICLASS = ("ovo", "ovr")
 MAPS = ("nystroem", "fourier")
+#: Which problem the certificate of a training on mapped data is of.
+CERTIFICATES = ("map", "kernel")
 LANDMARKS = ("pivoted", "kmeans", "uniform")
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
@@ -25,6 +27,7 @@ class TrainConfig:
     what the solver does best.
     ``map`` replaces the kernel by ``dim`` explicit features, on which a linear problem is solved: "nystroem", of ``landmarks``
     and the eigenvalues above ``cut`` times the largest, or "fourier", of ``orthogonal`` frequencies or independent ones.
+    The certificate is then of that problem, or, by ``certificate_of``, of the kernel's own.
     ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
     """
 
@@ -46,6 +49,7 @@ class TrainConfig:
     landmarks: str = "pivoted"
     cut: float = 0.0
     orthogonal: bool = False
+    certificate_of: str = "map"
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
     max_iter: int | None = None
@@ -92,6 +96,7 @@ class TrainConfig:
             ("--map", self.map in (None, *MAPS), f"unknown map {self.map!r}; one of {', '.join(MAPS)}"),
             ("--dim", 1 <= self.dim <= 2**20, f"{self.dim} must lie in 1 … 2^20"),
             ("--landmarks", self.landmarks in LANDMARKS, f"unknown choice {self.landmarks!r}; one of {', '.join(LANDMARKS)}"),
+            ("--certificate-of", self.certificate_of in CERTIFICATES, f"unknown problem {self.certificate_of!r}"),
             ("--cut", 0 <= self.cut < 1, f"{self.cut} must lie in 0 … 1, as a share of the largest eigenvalue"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]

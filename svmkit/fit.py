@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from svmkit import mapped
 from svmkit.assembly import Trained, assemble
 from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Ints
@@ -15,7 +16,7 @@ from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs
 from svmkit.pairs import Pair, group_classes, kernel_of, label_factors, pair_problem, refuse_huge_values, usable_examples
-from svmkit.problem import Kernel, Solution
+from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.solvers import NAMES as SOLVERS
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Solver, SolverResult, options_of, run
@@ -104,6 +105,7 @@ def fit(
     """
     config.check()
     _check_type(config)
+    mapped.check(config)
     config = with_bias(config, on_warning)
     used = usable_examples(dataset)
     refuse_huge_values(dataset)
@@ -117,6 +119,10 @@ def fit(
     _check_patience(config, module, holdout)
     _check_warm(config, module, warm)
     began = time.perf_counter()
+    own, own_kernel = dataset, kernel
+    on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout)
+    if on_map is not None:
+        dataset, holdout, kernel = on_map.dataset, on_map.holdout, Kernel(LINEAR)
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
     pairs = list(class_pairs(len(labels), multiclass))
     trained: list[Trained | None] = [None] * len(pairs)
@@ -142,16 +148,23 @@ def fit(
             on_trace=on_trace,
             holdout_error=None if holdout is None else _holdout_error(holdout, labels, i, j, kernel),
         )
+        if on_map is not None and config.certificate_of == "kernel":
+            of_kernel = pair_problem(own, config, own_kernel, members, factors, i, j).problem
+            result = mapped.of_the_kernel(on_map.map, result, of_kernel)
         trained[number] = Trained(pair.examples, result, since_s)
         if on_machine is not None:
             turn.say(lambda: on_machine(pair, result))
 
     run_in_turn(train, len(pairs), on_trace is None and _side_by_side(_sizes(members, pairs)))
     machines = [machine for machine in trained if machine is not None]
-    model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
+    if on_map is not None:
+        model, sv_index = mapped.assemble_mapped(on_map, own_kernel, labels, members, machines, config)
+    else:
+        model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
     results = tuple(machine.result for machine in machines)
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
-    return FitResult(model, results, status, sv_index, _time_spent(machines))
+    seconds = _time_spent(machines) + (0.0 if on_map is None else on_map.seconds)
+    return FitResult(model, results, status, sv_index, seconds)
 
 
 def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:

@@ -6,18 +6,21 @@ What a model says of new rows takes two steps: ``decision_values``, then ``predi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError
+from svmkit.maps import FeatureMap
 from svmkit.problem import PRECOMPUTED, RBF, Kernel
 
 #: Kernel values from which on ``answers`` turns to float32, if of some rows tried first it leaves no more than a share open.
 FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
+#: Features of mapped rows that are made at a time, 64 MB.
+_MAPPED_VALUES = 1 << 24
 
 
 #: Stands for all other classes in the place of a machine's second class.
@@ -39,7 +42,8 @@ class Model:
 
     Classification with k classes has ``labels`` (k,) in LIBSVM's order, k(k−1)/2 machines for the pairs (0,1), (0,2) … (1,2)
     …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. With
-    ``multiclass`` "ovr" there are k > 2 machines, each for a class against the rest, which LIBSVM has no form for. Regression
+    ``multiclass`` "ovr" there are k > 2 machines, each for a class against the rest, which LIBSVM has no form for, nor for a
+    ``map``, with which the kernel is linear and the rows are weights of mapped features. Regression
     and one-class have one machine and no labels. ``prob_a``, ``prob_b`` (pairs,) are Platt's sigmoids; regression has
     ``prob_a`` (1,) = the Laplace width; ``density_marks`` (10,) belong to one-class models.
     """
@@ -54,6 +58,7 @@ class Model:
     prob_b: Floats | None = None
     density_marks: Floats | None = None
     multiclass: str = "ovo"
+    map: FeatureMap | None = None
 
     @property
     def n_class(self) -> int:
@@ -111,6 +116,8 @@ def decision_values(model: Model, rows: Rows) -> Floats:
 
     Rows may have more or fewer features than the model. Raises DataError where a precomputed row lacks a kernel value.
     """
+    if model.map is not None:
+        return _mapped_decisions(model, model.map, rows)
     if model.kernel.kind == PRECOMPUTED:
         _check_gram(model, rows)
     table, starts = coefficients(model), model.class_starts
@@ -127,6 +134,13 @@ def decision_values(model: Model, rows: Rows) -> Floats:
     responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
     responses -= rho
     return responses
+
+
+def _mapped_decisions(model: Model, feature_map: FeatureMap, rows: Rows) -> Floats:
+    """``decision_values`` of a model over mapped features, which are not kept."""
+    on_features, step = replace(model, map=None), max(1, _MAPPED_VALUES // feature_map.dim)
+    parts = [rows.part(first, min(first + step, rows.n)) for first in range(0, max(rows.n, 1), step)]
+    return np.concatenate([decision_values(on_features, dense_rows(feature_map.transform(part))) for part in parts])
 
 
 def _check_gram(model: Model, rows: Rows) -> None:

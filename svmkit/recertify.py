@@ -27,6 +27,8 @@ def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Ce
     """
     if model.svm_type != "c_svc" or model.labels is None:
         raise ModelError(f"--certificate: only c_svc models have one in this version, this one is {model.svm_type}")
+    if model.map is not None:
+        raise ModelError("--certificate: a model over a feature map has its certificate from its training (train --json)")
     if config.bias == "none" and any(machine.rho != 0 for machine in model.machines):
         raise ModelError("--bias none: the model has a threshold (rho is not 0)")
     members = _members(model, dataset)

@@ -59,6 +59,8 @@ def join(dataset: Dataset, model: Model) -> Warm:
 def _check(model: Model) -> None:
     if model.svm_type not in ("c_svc", "nu_svc"):
         raise ModelError(f"--init: training goes on from a classifier, this model is {model.svm_type}")
+    if model.map is not None:
+        raise ModelError("--init: the model is a weight vector over a feature map: the examples that made it are not in it")
     if model.kernel.kind == PRECOMPUTED:
         raise ModelError("--init: the model has a precomputed kernel: it holds numbers of examples, not the examples")
     if model.kernel.kind == LINEAR and any(len(machine.coef) == 1 for machine in model.machines):

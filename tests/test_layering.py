@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling"),
-    *("matching", "pairs", "warm", "assembly", "fit", "folds", "stream", "recertify", "io", "cli", "__main__"),
+    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "recertify", "io", "cli", "__main__"),
 ]
 
 #: The files of a folder that its other files may import.
@@ -28,7 +28,7 @@ SHARED = {
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "fit", "folds", "stream", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from svmkit.config import BIASES, KERNELS, MULTICLASS, SVM_TYPES, TrainConfig
+from svmkit.config import BIASES, CERTIFICATES, KERNELS, LANDMARKS, MAPS, MULTICLASS, SVM_TYPES, TrainConfig
 from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
@@ -136,6 +136,37 @@ _SOLVER = (
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
 )
+map_options = (
+    config_option(
+        "map",
+        "--map",
+        type=click.Choice(MAPS),
+        help="Put explicit features in the kernel's place: Nyström's, for any kernel, or random Fourier ones, for rbf.",
+    ),
+    config_option("dim", "--dim", type=int, metavar="N", help="Features of the map, or landmarks they are made of."),
+    config_option(
+        "landmarks",
+        "--landmarks",
+        type=click.Choice(LANDMARKS),
+        help="Landmarks of nystroem: rows by randomly pivoted Cholesky, centres of k-means, or rows drawn alike.",
+    ),
+    config_option(
+        "cut",
+        "--cut",
+        type=float,
+        metavar="X",
+        help="Leave eigenvalues below this share of the largest out of nystroem; rounding errors always are.",
+    ),
+    config_option("orthogonal", "--orthogonal", is_flag=True, show_default=False, help="Orthogonal frequencies of fourier."),
+)
+_CERTIFICATE = (
+    config_option(
+        "certificate_of",
+        "--certificate-of",
+        type=click.Choice(CERTIFICATES),
+        help="With --map, the problem that gap and violation are of: the mapped one, or the kernel's own (nystroem).",
+    ),
+)
 _COURSE = (
     config_option("max_iter", "--max-iter", type=int, metavar="N", help="Stop after N iterations a machine."),
     config_option(
@@ -162,7 +193,7 @@ _COURSE = (
 
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
-    return stack(*_PROBLEM, *_SOLVER, *_COURSE)(function)
+    return stack(*_PROBLEM, *map_options, *_CERTIFICATE, *_SOLVER, *_COURSE)(function)
 
 
 def options_but_the_solver(function: F) -> F:

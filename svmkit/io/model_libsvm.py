@@ -3,7 +3,8 @@
 Style "native" writes every number so that it reads back exactly; style "libsvm" writes what svm-train writes for the same
 model, byte for byte (values cut to 8 digits). Both are LIBSVM's format, so svm-predict reads them. What is read is checked in
 full: a file cut short or damaged is refused with the line that breaks it. A model of each class against the rest has the
-key ``multiclass ovr`` and a coefficient a class in every line; svm-predict refuses it because of that key.
+key ``multiclass ovr`` and a coefficient a class in every line, one over random Fourier features the key ``feature_map`` with
+what these are drawn by; svm-predict refuses either because of that key.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from svmkit import maps
 from svmkit.config import KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.io.files import atomic_output, read_bytes
 from svmkit.io.sparse_text import TextError, count_newlines, parse
+from svmkit.maps import FeatureMap
 from svmkit.model import Machine, Model, class_pairs, coefficients
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
 
@@ -28,9 +31,10 @@ Format = Callable[[float], str]
 
 _INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 _NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
-KEYS = frozenset(("svm_type", "multiclass", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
+KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -51,6 +55,10 @@ def model_text(model: Model, *, style: Style = "native") -> bytes:
     return (header + "SV\n" + _support_text(model, exact, brief)).encode("ascii")
 
 
+def _word(value: object) -> str:
+    return repr(value).strip("'")
+
+
 def _shortest(value: float) -> str:
     return repr(value).removesuffix(".0")
 
@@ -68,6 +76,8 @@ def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
     out = [("svm_type", [model.svm_type])]
     if model.multiclass == "ovr":
         out.append(("multiclass", ["ovr"]))
+    if model.map is not None:
+        out.append(("feature_map", [f"{name}={_word(value)}" for name, value in model.map.to_dict().items()]))
     out.append(("kernel_type", [kernel.name]))
     if kernel.kind == POLYNOMIAL:
         out.append(("degree", [str(kernel.degree)]))
@@ -188,6 +198,7 @@ def parse_model(text: bytes, path: str) -> Model:
     header, support_at = _read_header(text, path)
     svm_type = _one_of(header, "svm_type", SVM_TYPES, "unknown svm type.")
     kernel = _read_kernel(header)
+    feature_map = _read_map(header, kernel)
     n_class = int(header.ints("nr_class", 1, least=1)[0])
     total = int(header.ints("total_sv", 1, least=0)[0])
     labels = counts = None
@@ -212,6 +223,7 @@ def parse_model(text: bytes, path: str) -> Model:
         prob_b=header.floats("probB", n_machines) if "probB" in header.lines else None,
         density_marks=header.floats("prob_density_marks", 10) if "prob_density_marks" in header.lines else None,
         multiclass=multiclass,
+        map=feature_map,
     )
 
 
@@ -259,6 +271,32 @@ def _read_multiclass(header: _Header, n_class: int) -> str:
     if header.line("svm_type").words != ["c_svc"] or n_class < 3 or "probA" in header.lines:
         header.fail(line.number, "`multiclass ovr` belongs to a c_svc model of three classes or more, without probabilities")
     return "ovr"
+
+
+def _read_map(header: _Header, kernel: Kernel) -> FeatureMap | None:
+    """The map whose features the support vectors are of."""
+    if "feature_map" not in header.lines:
+        return None
+    line = header.line("feature_map")
+    pairs = [word.partition("=") for word in line.words]
+    stored: dict[str, Any] = {name: _value(text) for name, _, text in pairs}
+    if kernel.kind != LINEAR or stored.get("map") != "fourier":
+        header.fail(line.number, "`feature_map` stands for Fourier features under the linear kernel")
+    try:
+        return maps.from_dict(stored)
+    except ModelError as error:
+        header.fail(line.number, str(error))
+
+
+def _value(text: str) -> Any:
+    """The number or truth value that ``text`` is, or the text itself."""
+    for known, value in (("True", True), ("False", False)):
+        if text == known:
+            return value
+    for kind, pattern in ((int, _WHOLE), (float, _NUMBER)):
+        if pattern.fullmatch(text):
+            return kind(text)
+    return text
 
 
 def _read_kernel(header: _Header) -> Kernel:

@@ -1,0 +1,113 @@
+"""Training on a feature map: the data mapped once, the machines linear ones, their model one of the data's own features.
+
+A Nyström map's machines are pulled back: expansions over its landmarks, an ordinary LIBSVM model. In LIBSVM's layout a machine
+of classes i and j has coefficients at rows of class i and of class j alone; with more than two classes the landmarks therefore
+stand once for every class but the last, each time for the machines whose first class that is. A Fourier model keeps its map.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit import maps
+from svmkit._jit import seconds_compiling
+from svmkit.assembly import Trained, assemble
+from svmkit.certificate import certify
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints, Rows, dense_rows, stack
+from svmkit.engine.linear import fold
+from svmkit.errors import UsageError
+from svmkit.maps.nystroem import NystroemMap
+from svmkit.model import Machine, Model, class_pairs
+from svmkit.problem import LINEAR, Kernel, Problem, Solution
+from svmkit.solvers import LINEAR_FORM
+from svmkit.solvers.base import SolverResult
+
+
+class Mapped(NamedTuple):
+    """The training data and the held-out data by their mapped features; ``seconds`` it took to make the map and map them."""
+
+    map: maps.FeatureMap
+    dataset: Dataset
+    holdout: Dataset | None
+    seconds: float
+
+
+def check(config: TrainConfig) -> None:
+    """Raises UsageError where the map cannot serve the config's solver, or its certificate."""
+    if config.map is None:
+        return
+    if config.solver not in LINEAR_FORM:
+        raise UsageError(
+            f"--map: solver {config.solver} works on kernel values, of which a map makes do without; "
+            f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
+        )
+    if config.map == "fourier" and config.certificate_of == "kernel":
+        raise UsageError("--certificate-of kernel: a function of random Fourier features is none of the kernel's space")
+
+
+def map_data(dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None) -> Mapped:
+    """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it."""
+    began = time.perf_counter() - seconds_compiling()
+    rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
+    made = maps.fit(rows, kernel, config)
+    training, held_out = _mapped(dataset, made), None if holdout is None else _mapped(holdout, made)
+    return Mapped(made, training, held_out, time.perf_counter() - seconds_compiling() - began)
+
+
+def _mapped(dataset: Dataset, made: maps.FeatureMap) -> Dataset:
+    return replace(dataset, rows=dense_rows(made.transform(dataset.rows)))
+
+
+def assemble_mapped(
+    mapped: Mapped, kernel: Kernel, labels: Ints, members: list[Ints], trained: list[Trained], config: TrainConfig
+) -> tuple[Model, Ints]:
+    """The model of machines trained on mapped data, and the training row that each of its support vectors is, or −1."""
+    multiclass = config.multiclass if len(labels) > 2 else "ovo"
+    if not isinstance(mapped.map, NystroemMap):
+        linear = Kernel(LINEAR)
+        model, sv_index = assemble(mapped.dataset.rows, config.svm_type, linear, labels, members, trained, multiclass)
+        return replace(model, map=mapped.map), sv_index
+    landmarks, s = mapped.map.landmarks, mapped.map.landmarks.n
+    firsts = [0 if multiclass == "ovr" else i for i, _ in class_pairs(len(labels), multiclass)]
+    copies = max(firsts, default=-1) + 1
+    coef = [pulled_back(mapped.map, machine.result.solution) for machine in trained]
+    model = Model(
+        svm_type=config.svm_type,
+        kernel=kernel,
+        rows=_copies(landmarks, copies),
+        machines=tuple(
+            Machine(first * s + np.arange(s), each, float(machine.result.solution.rho))
+            for first, each, machine in zip(firsts, coef, trained, strict=True)
+        ),
+        labels=labels,
+        class_counts=np.where(np.arange(len(labels)) < copies, s, 0),
+        multiclass=multiclass,
+    )
+    return model, np.full(copies * s, -1)
+
+
+def _copies(rows: Rows, n: int) -> Rows:
+    some = stack([rows] * n) if n else rows.part(0, 0)
+    return some._replace(n_features=int(some.indices.max(initial=0)))
+
+
+def pulled_back(made: NystroemMap, solution: Solution) -> Floats:
+    """The coefficients over the landmarks of a solution over mapped features, (s,)."""
+    return made.pull_back(fold(solution.basis, solution.coef, made.dim + 1)[1:])
+
+
+def of_the_kernel(made: maps.FeatureMap, result: SolverResult, problem: Problem) -> SolverResult:
+    """``result`` with the certificate of its function, pulled back, as an answer to the kernel's own ``problem``.
+
+    Its dual point is the mapped problem's, n kernel values for each α above 0.
+    """
+    assert isinstance(made, NystroemMap)
+    found = result.solution
+    nobody = np.full(made.landmarks.n, -1)
+    pulled = Solution(made.landmarks, nobody, pulled_back(made, found), found.rho, alpha=found.alpha)
+    return replace(result, certificate=certify(problem, pulled))

@@ -1,0 +1,237 @@
+"""Training on a feature map: the linear problem of the features, pulled back or kept with its map, through files and tools."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_data import TOOLS, needs_tools
+from oracle import dense_kernel
+from shell import strict_json, svmkit
+from zoo import points
+
+from svmkit import maps
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Rows, dense_rows
+from svmkit.errors import ModelError, UsageError
+from svmkit.fit import FitResult, fit
+from svmkit.folds import cross_validate, folds
+from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_model
+from svmkit.maps.nystroem import NystroemMap
+from svmkit.model import answers, decision_values, predict
+from svmkit.pairs import kernel_of
+from svmkit.problem import LINEAR, Kernel, Problem
+from svmkit.recertify import certificates
+from svmkit.solvers import LINEAR_FORM, NAMES, sdca, solver
+from svmkit.solvers.base import run
+from svmkit.warm import join
+
+CONFIG = TrainConfig(map="nystroem", dim=40, solver="sdca", bias="none", gamma=0.3, C=2.0, eps=1e-6, seed=3)
+FOURIER = replace(CONFIG, map="fourier", dim=64)
+
+
+def data(n_class: int = 2, seed: int = 1) -> Dataset:
+    X, y = points(200, 4, seed=seed)
+    return Dataset(Rows.from_dense(X), y if n_class == 2 else np.floor(np.abs(X[:, 0]) * 2).clip(0, n_class - 1) + 5)
+
+
+def made_map(dataset: Dataset, config: TrainConfig) -> maps.FeatureMap:
+    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config)
+
+
+def linear_fit(dataset: Dataset, config: TrainConfig, rows: Rows) -> FitResult:
+    """The same training with the features as data."""
+    linear = replace(config, map=None, kernel="linear")
+    return fit(replace(dataset, rows=rows), linear)
+
+
+@pytest.mark.parametrize("name", LINEAR_FORM)
+@pytest.mark.parametrize("n_class", [2, 4])
+@pytest.mark.parametrize("config", [CONFIG, FOURIER, replace(CONFIG, multiclass="ovr")], ids=["nystroem", "fourier", "ovr"])
+def test_it_is_the_linear_problem_of_the_features(config: TrainConfig, n_class: int, name: str) -> None:
+    """Decision values at new rows, to 1e-5 of their scale; and the certificates."""
+    config = replace(config, solver=name)
+    dataset, new = data(n_class), data(n_class, seed=9)
+    feature_map = made_map(dataset, config)
+    plain = linear_fit(dataset, config, Rows.from_dense(feature_map.transform(dataset.rows).astype(np.float64)))
+    found = fit(dataset, config)
+    expected = decision_values(plain.model, dense_rows(feature_map.transform(new.rows)))
+    np.testing.assert_allclose(decision_values(found.model, new.rows), expected, atol=1e-5 * np.abs(expected).max())
+    for one, other in zip(found.machines, plain.machines, strict=True):
+        assert one.status is other.status
+        assert np.isclose(one.certificate.primal, other.certificate.primal, rtol=1e-6)
+        assert np.isclose(one.certificate.dual, other.certificate.dual, rtol=1e-6)
+    if config.map == "nystroem" and (n_class == 2 or config.multiclass == "ovr"):
+        assert found.model.n_support == 40  # all machines share the landmarks
+
+
+def test_pegasos_takes_its_bias_as_a_feature_of_mapped_rows_too() -> None:
+    config = replace(CONFIG, solver="pegasos", bias="free")
+    dataset = data()
+    features = made_map(dataset, config).transform(dataset.rows)
+    plain = linear_fit(dataset, config, Rows.from_dense(features.astype(np.float64)))
+    found = fit(dataset, config)
+    assert plain.model.machines[0].rho != 0
+    assert np.isclose(found.model.machines[0].rho, plain.model.machines[0].rho, rtol=1e-9)
+
+
+@needs_tools
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_genuine_svm_predict_reads_a_nystroem_model_and_agrees(n_class: int, tmp_path: Path) -> None:
+    model = fit(data(n_class), CONFIG).model
+    new = data(n_class, seed=9)
+    write_model(str(tmp_path / "m"), model)
+    dense = new.rows.to_dense()[:, 1:].tolist()
+    lines = [f"{y:g} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for y, row in zip(new.y, dense, strict=True)]
+    (tmp_path / "t").write_text("\n".join(lines) + "\n")
+    subprocess.run([TOOLS / "svm-predict", "t", "m", "o"], cwd=tmp_path, check=True, capture_output=True)
+    assert np.loadtxt(tmp_path / "o").tolist() == predict(model, decision_values(model, new.rows)).tolist()
+
+
+@needs_tools
+def test_genuine_svm_predict_refuses_a_fourier_model_loudly(tmp_path: Path) -> None:
+    write_model(str(tmp_path / "m"), fit(data(), FOURIER).model)
+    (tmp_path / "t").write_text("1 1:1\n")
+    done = subprocess.run([TOOLS / "svm-predict", "t", "m", "o"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "unknown text in model file: [feature_map]" in done.stderr
+
+
+@pytest.mark.parametrize("config", [FOURIER, replace(FOURIER, orthogonal=True, multiclass="ovr")], ids=["plain", "orthogonal"])
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_a_fourier_model_survives_its_file(config: TrainConfig, n_class: int) -> None:
+    model = fit(data(n_class), config).model
+    text = model_text(model)
+    again = parse_model(text, "again")
+    new = data(n_class, seed=9).rows
+    assert np.array_equal(decision_values(again, new), decision_values(model, new))
+    assert np.array_equal(answers(again, new), predict(model, decision_values(model, new)))
+    assert model_text(again) == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("map=fourier", "map=nystroem", "stands for Fourier features"),
+        ("version=1", "version=2", "not a feature map that this version"),
+        ("dim=64", "dim=many", "ValueError"),
+        ("gamma=0.3", "gamma=-0.3", "cannot be"),
+        (" seed=3", "", "KeyError"),
+        ("kernel_type linear", "kernel_type rbf\ngamma 1", "stands for Fourier features"),
+    ],
+)
+def test_a_damaged_map_is_refused_with_its_line(old: str, new: str, why: str) -> None:
+    text = model_text(fit(data(), FOURIER).model).decode()
+    assert old in text
+    with pytest.raises(ModelError, match=rf"m, line \d: .*{why}"):
+        parse_model(text.replace(old, new, 1).encode(), "m")
+
+
+def test_large_data_are_mapped_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fit(data(), FOURIER).model
+    whole = decision_values(model, data().rows)
+    monkeypatch.setattr("svmkit.model._MAPPED_VALUES", 64 * 30)
+    assert np.array_equal(decision_values(model, data().rows), whole)
+    assert decision_values(model, data().rows.part(0, 0)).shape == (0, 1)
+
+
+def kernel_problem(dataset: Dataset, C: float | Floats) -> Problem:
+    return Problem(dataset.rows, dataset.y, np.broadcast_to(C, dataset.n).astype(np.float64), Kernel(2, 0.3), "none")
+
+
+def test_the_certificate_of_the_kernels_own_problem() -> None:
+    """Primal and dual from a dense kernel matrix; with all rows as landmarks it is the mapped problem's."""
+    dataset = data()
+    K = dense_kernel(dataset.rows, dataset.rows, Kernel(2, 0.3))
+    asked = replace(CONFIG, certificate_of="kernel")
+    found, mapped = fit(dataset, asked), fit(dataset, CONFIG)
+    alpha = mapped.machines[0].solution.alpha
+    feature_map = made_map(dataset, CONFIG)
+    assert isinstance(feature_map, NystroemMap)
+    coef, own = found.model.machines[0].coef, feature_map.origin
+    slack = np.maximum(0, 1 - dataset.y * (K[:, own] @ coef))
+    primal = 0.5 * coef @ K[np.ix_(own, own)] @ coef + 2.0 * slack.sum()
+    assert alpha is not None
+    dual = alpha.sum() - 0.5 * (alpha * dataset.y) @ K @ (alpha * dataset.y)
+    assert np.isclose(found.primal, primal, rtol=1e-9)
+    assert np.isclose(found.dual, dual, rtol=1e-9)
+    assert found.gap > 10 * mapped.gap
+    every = replace(asked, dim=200, landmarks="uniform")
+    assert np.isclose(fit(dataset, every).gap, fit(dataset, replace(every, certificate_of="map")).gap, atol=1e-3 * found.primal)
+
+
+def test_class_and_example_weights_reach_the_mapped_problem() -> None:
+    dataset = replace(data(), weight=np.where(np.arange(200) % 5 == 0, 0.0, 1.5))
+    config = replace(CONFIG, class_weight=((1, 3.0),), landmarks="uniform")
+    found = fit(dataset, config)
+    used = np.flatnonzero(dataset.weights)
+    feature_map = made_map(dataset.take(used), config)  # examples of weight 0 are no landmarks either
+    features = dense_rows(feature_map.transform(dataset.rows.take(used)))
+    y = dataset.y[used]
+    problem = Problem(features, y, 2.0 * 1.5 * np.where(y > 0, 3.0, 1.0), Kernel(LINEAR), "none")
+    expected = run(sdca, problem, sdca.Options(), eps=1e-6, seed=3)
+    assert np.isclose(found.primal, expected.certificate.primal, rtol=1e-9)
+
+
+def test_held_out_errors_and_folds_see_the_map() -> None:
+    dataset, new = data(), data(seed=9)
+    rows: list[float] = []
+    result = fit(dataset, CONFIG, holdout=new, on_trace=lambda row: rows.append(row.holdout_error))
+    assert np.isclose(rows[-1], np.mean(answers(result.model, new.rows) != new.y))
+    split = folds(dataset.y, 4, iter(np.random.default_rng(1).integers(0, 2**31, 1000).tolist()).__next__)
+    predicted = cross_validate(dataset, CONFIG, split)
+    first = split.order[: split.starts[1]]
+    rest = split.order[split.starts[1] :]
+    assert np.array_equal(predicted[first], answers(fit(dataset.take(rest), CONFIG).model, dataset.rows.take(first)))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LINEAR_FORM])
+def test_solvers_of_kernel_values_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--map: solver {name} works on kernel values.*sdca"):
+        fit(data(), replace(CONFIG, solver=name, bias=solver(name).BIASES[0]))
+
+
+def test_what_a_map_cannot_serve_is_refused() -> None:
+    with pytest.raises(UsageError, match="--certificate-of kernel: a function of random Fourier features"):
+        fit(data(), replace(FOURIER, certificate_of="kernel"))
+    with pytest.raises(UsageError, match="only the rbf kernel"):
+        fit(data(), replace(FOURIER, kernel="sigmoid"))
+    for field, value in (("map", "x"), ("dim", 0), ("landmarks", "x"), ("cut", 1.0), ("certificate_of", "x")):
+        with pytest.raises(UsageError, match="--" + field.replace("_", "-")):
+            fit(data(), replace(CONFIG, **{field: value}))
+    fourier = fit(data(), FOURIER).model
+    with pytest.raises(ModelError, match="weight vector over a feature map"):
+        join(data(), fourier)
+    with pytest.raises(ModelError, match="certificate from its training"):
+        certificates(fourier, data(), CONFIG)
+
+
+def test_one_class_has_no_machine() -> None:
+    for config in (CONFIG, FOURIER):
+        model = fit(replace(data(), y=np.ones(200)), config).model
+        assert (model.n_support, model.machines) == (0, ())
+        assert parse_model(model_text(model), "m").n_support == 0
+
+
+@pytest.mark.parametrize("kind", ["nystroem", "fourier"])
+def test_by_the_command_line(kind: str, tmp_path: Path) -> None:
+    """The same bytes on one thread and on two, and what eval says of them."""
+    X, y = points(300, 4, seed=1)
+    lines = [f"{label:g} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in enumerate(row)) for label, row in zip(y, X, strict=True)]
+    (tmp_path / "d").write_text("\n".join(lines) + "\n")
+    options = ("--map", kind, "--dim", "30", "--solver", "sdca", "-g", "0.3", "--json", "-q")
+    report = strict_json(svmkit("train", *options, "-j", "1", "d", "m", cwd=tmp_path).stdout)
+    again = svmkit("train", *options, "-j", "2", "d", "n", cwd=tmp_path)
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "n").read_bytes()
+    assert report["status"] == "CONVERGED"
+    assert report["n_support"] == (30 if kind == "nystroem" else 1)
+    assert "without a bias" in again.stderr
+    model = read_model(str(tmp_path / "m"))
+    score = strict_json(svmkit("eval", "--json", "-q", "d", "m", cwd=tmp_path).stdout)
+    assert np.isclose(score["accuracy"], np.mean(answers(model, Rows.from_dense(X)) == y), atol=0.01)
+    refused = svmkit("train", "--map", kind, "d", "m", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--solver" in refused.stderr
