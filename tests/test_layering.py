@@ -19,7 +19,7 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky"},
+    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"},
     "maps": {"landmarks"},
     "solvers": {"base", "perceptron_stream"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},

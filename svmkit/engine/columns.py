@@ -17,6 +17,9 @@ PACKED = "i8[:], i4[:], R[:], R[:], "
 APPLY = PACKED + "i8[:], f8[:], i8, f8[:, :], "
 BLOCK = PACKED + "i8[:], i8, i8, R[:, :], "
 
+#: Rows of a block that are turned into pieces of its columns together.
+TURNED_ROWS = 64
+
 
 def both_precisions(body: Callable[..., None], signature: str) -> dict[str, Compiled]:
     """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
@@ -69,3 +72,21 @@ def sort_by_feature(
             who[place] = c - c0
             what[place] = b_data[k]
             first[f] = place + 1
+
+
+def _turn(values: Any, first: Any, out: Any) -> None:
+    """out[c, first + r] = values[r, c], a few rows at a time, so that what is read in one go is written in one go."""
+    n_rows, n_columns = values.shape
+    for r0 in range(0, n_rows, TURNED_ROWS):
+        few = values[r0 : min(r0 + TURNED_ROWS, n_rows)]
+        for c in range(n_columns):
+            line = out[c, first + r0 : first + r0 + len(few)]
+            for r in range(len(few)):
+                line[r] = few[r, c]
+
+
+#: By the float types of ``values`` and ``out``.
+turn = {
+    (real, kept): compiled(f"void({real}[:, :], i8, {kept}[:, :])", name=f"turn_{real}_{kept}")(_turn)
+    for real, kept in (("f4", "f4"), ("f8", "f8"), ("f8", "f4"))
+}

@@ -20,6 +20,7 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
+from svmkit.engine.columns import turn
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
 from svmkit.engine.tiled import CHUNK_ROWS, TILE_FEATURES, apply_tiled, block_tiled
@@ -44,6 +45,8 @@ WIDE_COLUMNS = 1024
 PIECE_VALUES = 500_000
 #: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
 BLOCK_PIECE_VALUES = 65_536
+#: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
+STRIP_ROWS = 2048
 #: Nonzeros of the rows that ``cross_apply`` takes at a time: few enough to spare memory, for 32 MB of scaled values, and enough
 #: to be cut into long pieces.
 APPLIED_NONZEROS = 1 << 22
@@ -173,6 +176,14 @@ class Engine:
         _fill(self.kernel, self.packed, rows, self.packed, columns, out)
         return out
 
+    def whole_rows(self, numbers: Ints, out: NDArray[Any]) -> None:
+        """out (len(numbers), n) = K[numbers, every row], in the training precision or rounded to float32.
+
+        For few rows across all columns: ``block`` would make a table of every 128 columns for the sake of those rows.
+        """
+        self.evaluations += len(numbers) * self.packed.n
+        _fill_across(self.kernel, self.packed, numbers, out)
+
 
 def diagonal(rows: Rows, kernel: Kernel) -> Floats:
     """K(x_i, x_i) (n,) in float64; nan at a precomputed row whose values are not known."""
@@ -278,6 +289,32 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
             block_table[real](*head, c0, c1, out, *_table_space(real, width))
 
     parallel.run_pieces(piece, n_pieces)
+
+
+def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any]) -> None:
+    """K(packed[numbers], packed) into ``out``: blocks of all rows, by strips of them, against ``numbers``; then turned."""
+    if kernel.kind == PRECOMPUTED:
+        out[:] = packed.gram[np.ix_(numbers, packed.serial - 1)]
+        return
+    real, width, count = packed.real, _width(packed, packed), len(numbers)
+    if count == 0:
+        return
+    every = np.arange(packed.n)
+
+    def piece(r0: int, r1: int) -> None:
+        for first in range(r0, r1, STRIP_ROWS):
+            rows = every[first : min(first + STRIP_ROWS, r1)]
+            values = np.empty((len(rows), count), real)
+            head = (*_shape(kernel, real), *_arrays(packed), rows, 0, len(rows), *_arrays(packed), numbers, 0, count, values)
+            if packed.form == "sorted":
+                block_sorted[real](*head, *_sorted_space(packed, numbers, real, width))
+            elif packed.form == "tiled":
+                block_tiled[real](*head, *_tiled_space(real, width))
+            else:
+                block_table[real](*head, *_table_space(real, width))
+            turn[real, out.dtype.str[1:]](values, first, out)
+
+    _for_row_pieces(packed.n, count, piece)
 
 
 def _width(left: Packed, basis: Packed) -> int:

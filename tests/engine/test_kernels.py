@@ -75,6 +75,21 @@ def test_block_equals_naive(kernel: Kernel, real: str, path: str) -> None:
     assert engine.evaluations == 90 * 80
 
 
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(RBF, 0.3)], ids=lambda k: k.name)
+@pytest.mark.parametrize(("real", "kept"), [("f4", "f4"), ("f8", "f8"), ("f8", "f4")])
+@pytest.mark.parametrize("count", [0, 1, 70, 150])
+def test_whole_rows_are_those_of_a_block(kernel: Kernel, real: str, kept: str, count: int, path: str) -> None:
+    """To the bit, or rounded to float32; strips end inside and the rows to be turned are not a multiple of anything."""
+    X = sparse_matrix(2301, 12, 0.5, seed=12)
+    engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
+    numbers = np.random.default_rng(13).permutation(2301)[:count]
+    out = np.full((count, 2301), np.nan, kept)
+    engine.whole_rows(numbers, out)
+    assert engine.evaluations == count * 2301
+    expected = engine.block(np.arange(2301), numbers).T
+    assert np.array_equal(out, expected.astype(kept))
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
 @pytest.mark.parametrize("n_columns", [1, 16, 17, 63, 128, 129, 300])
 def test_apply_is_the_sum_of_block_values_in_float64(kernel: Kernel, n_columns: int, path: str) -> None:
@@ -201,6 +216,9 @@ def test_precomputed_values_are_looked_up() -> None:
     engine = Engine(rows, Kernel(PRECOMPUTED))
     K = gram[np.ix_(serial - 1, serial - 1)]
     assert np.array_equal(engine.block(np.arange(30), np.arange(4, 9)), K[:, 4:9])
+    whole = np.empty((3, 30))
+    engine.whole_rows(np.array([5, 2, 28]), whole)
+    assert np.array_equal(whole, K[[5, 2, 28]])
     assert np.array_equal(engine.diagonal(), np.diagonal(K))
     out = np.zeros(30)
     engine.apply(engine.packed, np.arange(30), np.ones(30), out)
