@@ -1,0 +1,363 @@
+"""The stochastic batch perceptron, kernelised, without a bias or with an unregularised one.
+
+Solves    max over ‖w‖ ≤ 1, b, ξ ≥ 0, Σ ω_i ξ_i ≤ nν of min_i (c_i + y_i b + ξ_i),   c_i = y_i⟨w, φ(x_i)⟩       (ν-form)
+          ω_i = C_i/mean(C); its solution, rescaled to margin 1, solves the C-form (problem.py) for the ν that belongs to C
+Step      the level γ: Σ ω_i max(0, γ − c_i − y_i b) = nν, b where it is highest: there water covers the same weight of both
+          classes; draw i ∝ ω_i among the covered, class by class evenly with a bias; w ← w + η_t y_i φ(x_i), into the unit ball
+          η_t = min(1/√(t max K_ii), 0.7/(m t)), m the mean covered response: at ‖w‖ = 1 the level is lower than its maximum by
+          m/2·‖w − w*‖² or more
+ν from C  at growing intervals ν = L/‖s w‖, s and b minimising λ‖s w‖²/2 + mean ω_i hinge_i = L, λ = 1/(n mean C)
+Returns   the mean of the last three to five tenths of all w, rescaled to margin 1: by its best s (with nu_slack, its level)
+Stops     COMPLETED after ``epochs``; CONVERGED where the relative duality gap is at most eps: looked at after √2 times as many
+          steps each time, without a bias only, for the mean's α shrunk into the box, which is crude
+Memory    cache_mb of kernel rows, and some vectors of length n
+Paper     Cotter, Shalev-Shwartz & Srebro, ICML 2012: sections 3.3, 3.4, 3.6, appendix B
+
+A step needs one kernel row and a few passes over n responses. Draws are functions of the step's number and the covered set,
+which changes slowly, so the examples of the next steps can be foretold: their rows are evaluated together, many times faster,
+and each step then draws for itself; where it draws another one, its row and those foretold after it are evaluated next. Rows
+are kept, oldest out, and using one again costs nothing; kernel evaluations count the rows that steps have used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints
+from svmkit.engine import level, water
+from svmkit.engine.kernels import Engine
+from svmkit.errors import UsageError
+from svmkit.problem import Bias, Problem, Solution
+from svmkit.trace import Progress
+
+SUMMARY = "stochastic batch perceptron: water-filling over all responses, one kernel row a step"
+PAPER = "Cotter, Shalev-Shwartz & Srebro, ICML 2012"
+EXACT = False
+ACCURACY = 0.15
+BIASES: tuple[Bias, ...] = ("free", "none")
+
+#: Rows evaluated together at most, and steps foretold for each of them.
+_TOGETHER, _FORESIGHT = 64, 4
+#: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
+_NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
+#: An epoch has n steps, at least so many.
+_SHORTEST_EPOCH = 250
+#: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
+_LEAST_SLACK = 1e-9
+#: Rows are kept in float32 where the largest diagonal value lies between these: its error is small against a step's.
+_SMALLEST, _LARGEST = 1e-20, 1e30
+#: Kernel values that a thread adds up at a time.
+_PIECE_VALUES = 500_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``-O`` may set."""
+
+    epochs: int = field(default=4, metadata={"help": "steps, in multiples of the number of examples (of 250, if that is more)"})
+    batch: int = field(default=4, metadata={"help": "examples drawn from one water level"})
+    nu_slack: float = field(default=0.0, metadata={"help": "mean slack ν of the unit-norm problem; 0: found from C"})
+    cache_mb: float = field(default=100.0, metadata={"help": "MB of kernel rows kept"})
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem."""
+    return None
+
+
+@dataclass
+class _Window:
+    """Sums of α and of the responses over some steps."""
+
+    alpha: Floats
+    c: Floats
+    steps: int = 0
+
+
+@dataclass
+class _State:
+    """All vectors in the order ``order``, positives first; ``numbers`` and ``counts`` as water.py has them.
+
+    ``window`` holds sums since ``window_start``, up to what ``numbers[SCALES]`` and ``owed`` (a slot of ``K``) still add to
+    them; ``before`` those of the window before.
+    """
+
+    problem: Problem
+    options: Options
+    eps: float
+    order: Ints
+    sign: Floats
+    engine: Engine
+    diagonal: Floats
+    weight: Floats
+    near: Floats
+    drawn: Ints
+    kept: str
+    K: NDArray[Any]
+    row_in: Ints
+    slot_of: Ints
+    unused: Ints
+    owed: Floats
+    c: Floats
+    alpha: Floats
+    numbers: Floats
+    counts: Ints
+    window: _Window
+    before: _Window
+    total_steps: int
+    window_start: int = 0
+    next_window: int = 1
+    next_nu: int = 1
+    oldest: int = 0
+    gap: float = nan
+    done: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+    """A fresh state at w = 0. UsageError for options out of range."""
+    _check(options)
+    n = problem.n
+    order = np.argsort(-problem.y, kind="stable")
+    positives = int(np.count_nonzero(problem.y > 0))
+    in_order = bool((order == np.arange(n)).all())
+    engine = Engine(problem.rows if in_order else problem.rows.take(order), problem.kernel)
+    diagonal = engine.diagonal()
+    weight = (problem.upper / problem.upper.mean())[order]
+    largest = float(np.abs(diagonal).max(initial=0.0))
+    kept = "f4" if _SMALLEST < largest < _LARGEST else engine.packed.real
+    slots = _slots(n, kept, options)
+    counts = np.zeros(level.N_COUNTS, np.int64)
+    counts[[level.POSITIVES, level.BASINS, level.BATCH, level.SEED]] = (
+        positives, 2 if problem.bias == "free" else 1, options.batch, seed,
+    )  # fmt: skip
+    numbers = np.zeros(level.N_NUMBERS)
+    numbers[[level.SCALE, level.NU, level.ETA]] = 1.0, options.nu_slack or 1.0, 1.0 / sqrt(largest) if largest > 0 else 1.0
+    numbers[level.HEAVIEST] = weight.max() if problem.bias == "none" else weight[:positives].max(initial=0.0)
+    numbers[level.HEAVIEST_NEGATIVE] = weight[positives:].max(initial=0.0)
+    state = _State(
+        problem=problem,
+        options=options,
+        eps=eps,
+        order=order,
+        sign=problem.y[order],
+        engine=engine,
+        diagonal=diagonal,
+        weight=weight,
+        near=np.empty((2, n)),
+        drawn=np.zeros(options.batch, np.int64),
+        kept=kept,
+        K=np.empty((slots, n), kept),
+        row_in=np.full(slots, -1),
+        slot_of=np.full(n, -1),
+        unused=np.zeros(slots, np.int64),
+        owed=np.zeros(slots),
+        c=np.zeros(n),
+        alpha=np.zeros(n),
+        numbers=numbers,
+        counts=counts,
+        window=_Window(np.zeros(n), np.zeros(n)),
+        before=_Window(np.zeros(n), np.zeros(n)),
+        total_steps=options.epochs * max(n, _SHORTEST_EPOCH),
+    )
+    one_class = problem.bias == "free" and positives in (0, n)
+    state.done = one_class or largest == 0.0  # w = 0 and the right constant is the optimum
+    if not state.done:
+        level.find_level(state.c, state.weight, state.near, numbers, counts)
+    return state
+
+
+def _check(options: Options) -> None:
+    if options.epochs < 1:
+        raise UsageError(f"-O epochs={options.epochs}: must be at least 1")
+    if not 1 <= options.batch <= 1024:
+        raise UsageError(f"-O batch={options.batch}: must be from 1 to 1024")
+    if not 0 <= options.nu_slack < inf:
+        raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number above 0, or 0 to find it from C")
+
+
+def _slots(n: int, kept: str, options: Options) -> int:
+    """Rows kept: as many as there is memory for, at least those evaluated together, at most all and room to evaluate more."""
+    wanted, together = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize)), _together(n, options)
+    return min(max(wanted, together), n + together)
+
+
+def _together(n: int, options: Options) -> int:
+    return min(max(_TOGETHER, options.batch), n)
+
+
+def advance(state: _State, budget: int) -> Progress:
+    """At most ``budget`` more steps."""
+    left = budget
+    while left > 0 and not state.done and _step(state) < state.total_steps:
+        event = min(state.next_nu, state.next_window, state.total_steps)
+        asked = min(left, event - _step(state))
+        taken = water.take_steps[state.kept](
+            *(state.K, state.slot_of, state.unused, state.owed, state.c, state.alpha, state.window.alpha),
+            *(state.weight, state.diagonal, state.near, state.numbers, state.counts, state.drawn, asked),
+        )
+        left -= taken
+        if taken < asked:
+            _load_rows(state)
+        elif _step(state) == event:
+            _attend(state)
+    return Progress(
+        steps=_step(state),
+        kernel_evaluations=int(state.counts[level.ROWS]) * state.problem.n,
+        violation=state.gap,
+        done=state.done,
+        completed=not state.done and _step(state) >= state.total_steps,
+        n_support=int(np.count_nonzero(state.alpha)),
+    )
+
+
+def solution(state: _State) -> Solution:
+    """The mean iterate so far, rescaled to margin 1; before the first step w = 0."""
+    mean = _mean(state)
+    found = _margin(state, mean) if mean.steps else level.NO_LEVEL
+    coef = np.zeros(state.problem.n)
+    if found.level < inf:
+        coef[state.order] = state.sign * mean.alpha / found.level
+    origin = np.flatnonzero(coef)
+    rho = 0.0
+    if state.problem.bias == "free":
+        rho = -found.b / found.level if found.level < inf else -_constant(state)
+    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=coef[origin], rho=rho)
+
+
+# --- events ---------------------------------------------------------------------------------------------------------------
+
+
+def _step(state: _State) -> int:
+    return int(state.counts[level.STEP])
+
+
+def _load_rows(state: _State) -> None:
+    """Evaluates the rows that the next steps will want, in place of the oldest."""
+    _settle(state)
+    size = _together(state.problem.n, state.options)
+    at = state.oldest if state.oldest + size <= len(state.K) else 0
+    old = state.row_in[at : at + size].copy()
+    state.slot_of[old[old >= 0]] = -1
+    found = np.empty(size, np.int64)
+    steps = min(_FORESIGHT * size, state.total_steps - _step(state))
+    count = water.foresee(state.c, state.weight, state.diagonal, state.numbers, state.counts, state.slot_of, steps, found)
+    found = found[:count]
+    spared = old[count:][old[count:] >= 0]
+    found = found[~np.isin(found, spared)]
+    place = np.arange(at, at + size)
+    state.slot_of[spared] = place[count:][old[count:] >= 0]
+    new = place[: len(found)]
+    state.row_in[place[:count]] = -1
+    state.engine.whole_rows(found, state.K[at : at + len(found)])
+    state.row_in[new], state.slot_of[found], state.unused[new] = found, new, 1
+    state.oldest = at + len(found)
+
+
+def _settle(state: _State) -> None:
+    """Adds what is owed to the sum of responses."""
+    _add_owed(state, state.window.c)
+    state.owed[:] = 0.0
+
+
+def _add_owed(state: _State, out: Floats) -> None:
+    slots = np.flatnonzero(state.owed)
+    n, positives = len(out), int(state.counts[level.POSITIVES])
+    pieces = max(1, min(64, n * len(slots) // _PIECE_VALUES))
+    cuts = [n * i // pieces for i in range(pieces + 1)]
+    add = water.add_owed[state.kept]
+    parallel.run_pieces(lambda i: add(state.K, slots, state.owed, positives, cuts[i], cuts[i + 1], out), pieces)
+
+
+def _attend(state: _State) -> None:
+    """What is due at this step: a new ν, a look at the gap, a new window."""
+    step = _step(state)
+    _settle(state)
+    water.fold(state.c, state.alpha, state.window.alpha, state.window.c, state.numbers)
+    if step >= state.next_nu:
+        state.next_nu = step + max(1, step // _NU_SHARE)
+        _renew_nu(state)
+    if step >= state.next_window:
+        state.gap = _relative_gap(state)
+        state.done = state.gap <= state.eps
+        state.next_window = max(step + 1, int(step * _WINDOW_RATIO))
+        n = state.problem.n
+        state.window.steps = step - state.window_start
+        state.before, state.window, state.window_start = state.window, _Window(np.zeros(n), np.zeros(n)), step
+
+
+def _renew_nu(state: _State) -> None:
+    """ν = L/‖s w‖ for the current w and its best s and b; as it was where s = 0 is best.
+
+    The mean would be less noisy, but it lags: its ν would move too slowly from the first guess to the one that belongs to C.
+    """
+    norm2 = float(state.numbers[level.NORM2])
+    if state.options.nu_slack > 0 or norm2 == 0.0:
+        return
+    found = _best_margin(state, state.c, norm2)
+    if found.level < inf:
+        slack = max(found.volume / state.problem.n, _LEAST_SLACK * found.level)
+        state.numbers[level.NU] = slack / sqrt(norm2)
+        level.find_level(state.c, state.weight, state.near, state.numbers, state.counts)
+
+
+# --- the mean and its margin ----------------------------------------------------------------------------------------------
+
+
+def _mean(state: _State) -> _Window:
+    """The mean of α and of the responses over the last window and the one before."""
+    steps = state.before.steps + _step(state) - state.window_start
+    scales = state.numbers[level.SCALES]
+    c = state.window.c + state.c * scales + state.before.c
+    _add_owed(state, c)
+    alpha = state.window.alpha + state.alpha * scales + state.before.alpha
+    return _Window(np.maximum(alpha, 0.0) / max(1, steps), c / max(1, steps), steps)
+
+
+def _margin(state: _State, mean: _Window) -> level.Fill:
+    """The level by which the mean is divided: of its best multiple, or, where ν is given, of that volume."""
+    norm2 = float(mean.alpha @ mean.c)
+    if state.options.nu_slack > 0 and norm2 > 0:
+        n, positives, basins = _basins(state)
+        volume = n * state.options.nu_slack * sqrt(norm2)
+        found = level.fill_volume(mean.c, state.weight, positives, basins, volume)
+        if found.level > 0:
+            return found
+    return _best_margin(state, mean.c, norm2)
+
+
+def _best_margin(state: _State, c: Floats, norm2: float) -> level.Fill:
+    """1/s and b/s for the s and b that minimise λ norm2 s²/2 + mean ω_i max(0, 1 − s c_i − y_i b)."""
+    _, positives, basins = _basins(state)
+    return level.fill_margin(c, state.weight, positives, basins, max(norm2, 0.0) / state.problem.upper.mean())
+
+
+def _basins(state: _State) -> tuple[int, int, int]:
+    return state.problem.n, int(state.counts[level.POSITIVES]), int(state.counts[level.BASINS])
+
+
+def _constant(state: _State) -> float:
+    """The best f where w = 0: the side of the heavier class."""
+    heavier = float(state.sign @ state.weight)
+    return 1.0 if heavier > 0 else -1.0 if heavier < 0 else 0.0
+
+
+def _relative_gap(state: _State) -> float:
+    """(primal − dual)/primal of the mean without a bias, α scaled by the best factor that keeps it in the box; else nan."""
+    if state.problem.bias == "free":
+        return nan
+    mean = _mean(state)
+    norm2, upper = float(mean.alpha @ mean.c), state.problem.upper[state.order]
+    found = _margin(state, mean)
+    if not norm2 > 0 or found.level == inf:
+        return nan
+    primal = 0.5 * norm2 / found.level**2 + float(upper @ np.maximum(0.0, 1.0 - mean.c / found.level))
+    with np.errstate(divide="ignore"):
+        factor = min(float(np.min(upper / mean.alpha)), float(mean.alpha.sum()) / norm2)
+    dual = factor * float(mean.alpha.sum()) - 0.5 * factor**2 * norm2
+    return (primal - dual) / primal
