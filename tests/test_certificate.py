@@ -105,6 +105,29 @@ def test_given_responses_are_used() -> None:
     assert certify(problem, given).primal != certify(problem, plain).primal
 
 
+@pytest.mark.parametrize("case", [zoo.named("rbf"), zoo.without_bias(zoo.CASES[0])], ids=["free", "none"])
+def test_both_points_of_coefficients_outside_the_box(case: Problem | zoo.Case) -> None:
+    """The primal is that of the coefficients, rows standing twice included, the dual that of a feasible copy."""
+    problem = case.problem if isinstance(case, zoo.Case) else case
+    rng = np.random.default_rng(3)
+    origin = rng.integers(0, problem.n, problem.n)
+    coef = rng.normal(size=problem.n) * 3 * problem.upper[origin]
+    beta = np.bincount(origin, coef, minlength=problem.n)
+    alpha = np.clip(problem.y * beta, 0.0, problem.upper)
+    if problem.bias == "free":
+        heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()
+        alpha[problem.y == (1.0 if heavy > light else -1.0)] *= min(heavy, light) / max(heavy, light)
+    K = oracle.kernel_matrix(problem)
+    given = Solution(problem.rows.take(origin), origin, coef, 0.2 if problem.bias == "free" else 0.0)
+    found = certify(problem, given)
+    assert found.primal == pytest.approx(oracle.primal_objective(K, problem, beta, given.rho), rel=1e-9)
+    assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, problem.y * alpha), rel=1e-9)
+    assert found.violation == pytest.approx(oracle.violation(K, problem, problem.y * alpha), rel=1e-9)
+    quick = certify(problem, given, "f4")
+    assert quick != found
+    assert (quick.primal, quick.dual) == (pytest.approx(found.primal, rel=1e-5), pytest.approx(found.dual, rel=1e-5))
+
+
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
     problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
     assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)

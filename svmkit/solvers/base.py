@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
 from svmkit.data import Floats, Rows
+from svmkit.engine.kernels import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -132,7 +133,8 @@ def run(
 
     ``on_progress(seconds, progress)`` sees every call's progress; ``on_trace`` a row wherever time has grown by √2 or kernel
     evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
-    solver starts and makes its solution; the certificate at the end is off it.
+    solver starts and makes its solution; the certificate at the end is off it, and for a run cut short by clock or signal
+    comes from float32 kernel values where the data allow it.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -168,7 +170,8 @@ def run(
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
     seconds = clock.seconds()
-    certificate = certify(problem, found)
+    in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
         status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
     recorder.record(seconds, progress, found, certificate)
