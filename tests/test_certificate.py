@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -105,10 +106,10 @@ def test_given_responses_are_used() -> None:
     assert certify(problem, given).primal != certify(problem, plain).primal
 
 
-@pytest.mark.parametrize("case", [zoo.named("rbf"), zoo.without_bias(zoo.CASES[0])], ids=["free", "none"])
-def test_both_points_of_coefficients_outside_the_box(case: Problem | zoo.Case) -> None:
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
     """The primal is that of the coefficients, rows standing twice included, the dual that of a feasible copy."""
-    problem = case.problem if isinstance(case, zoo.Case) else case
+    problem = replace(zoo.named("rbf"), bias=bias)
     rng = np.random.default_rng(3)
     origin = rng.integers(0, problem.n, problem.n)
     coef = rng.normal(size=problem.n) * 3 * problem.upper[origin]
