@@ -10,7 +10,7 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.solvers.base import Solver
 
-NAMES = ("smo", "pair", "pegasos", "perceptron", "sdca", "sbp", "scs", "wolfe", "asset", "ipm")
+NAMES = ("smo", "pair", "lasvm", "pegasos", "perceptron", "sdca", "sbp", "scs", "wolfe", "asset", "ipm")
 #: Those whose linear form works on w alone, and so takes mapped data.
 LINEAR_FORM = ("sdca", "ipm", "asset", "pegasos")
 

@@ -1,0 +1,233 @@
+"""The set S of an online SVM with all that belongs to its members, and the kernel values among them.
+
+Slots are numbered as examples come and used again when they leave, so S stays together in memory. Rows of K over S × S are kept
+in a stated number of bytes; those used longest ago are given up and computed again when a step asks for them. New examples come
+in small groups, staged with their kernel values against S from one block of the engine, before the first of them is learned.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints
+from svmkit.engine import online
+from svmkit.engine.kernels import Engine
+
+#: Examples staged at most.
+STAGED = 128
+#: Rows of K kept at least, and slots at least.
+_LEAST_ROWS, _LEAST_SLOTS = 16, 256
+_GROWTH = 1.5
+
+
+class SupportSet:
+    """S over the rows of ``engine``, which may be changed for another over which ``renumber`` says where S's rows are now.
+
+    ``reals``, ``slots``, ``counts``, ``numbers`` as in online.py, ``examples`` and ``staged`` for those staged; ``slot_of`` has
+    for each row its slot, or −1.
+    """
+
+    def __init__(self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float) -> None:
+        """``most``: members there can be, if that is known."""
+        self.engine = engine
+        self._values = max(int(cache_mb * 2**20) // np.dtype(engine.packed.real).itemsize, 1)
+        capacity = max(isqrt(self._values), _LEAST_SLOTS)
+        capacity = _whole_lines(capacity if most is None else min(capacity, most + STAGED))
+        self.reals = np.zeros((8, capacity))
+        self.slots = np.zeros((5, capacity), np.int64)
+        self._clear_slots(0)
+        self.slot_of = np.full(engine.rows.n, -1)
+        self.counts = np.zeros(online.N_COUNTS, np.int64)
+        self.counts[[online.FIRST, online.SECOND, online.TOP_UP, online.TOP_LOW]] = -1
+        self.numbers = np.array([-online.HUGE, online.HUGE, eps, delta_max])
+        self.examples = np.zeros((4, STAGED))
+        self.staged = np.zeros((4, STAGED), np.int64)
+        self._make_room(capacity)
+        self._among = np.empty((1, 1), engine.packed.real)
+        self._first = 0
+
+    def _make_room(self, capacity: int) -> None:
+        real = self.engine.packed.real
+        n_rows = max(min(self._values // capacity, capacity), _LEAST_ROWS)
+        self.K = np.zeros((n_rows, capacity), real)  # pages come into being as they are written
+        self.kept = np.zeros((4, n_rows), np.int64)
+        self.kept[online.OWNER] = -1
+        self.kept[online.FREE_ROW] = np.arange(n_rows)[::-1]
+        self.counts[online.N_FREE_ROWS] = n_rows
+        self.stage = np.zeros((STAGED, capacity), real)
+
+    def _clear_slots(self, first: int) -> None:
+        self.reals[online.UP, first:], self.reals[online.LOW, first:] = -online.HUGE, online.HUGE
+        self.slots[online.PLACE, first:] = online.NOWHERE
+        self.slots[online.ZERO_AT, first:] = -1
+
+    # --- what it is -------------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Members of S."""
+        return int(self.counts[online.SIZE])
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values used so far."""
+        return int(self.counts[online.EVALUATIONS])
+
+    @property
+    def steps(self) -> int:
+        """REPROCESSes so far."""
+        return int(self.counts[online.STEPS])
+
+    @property
+    def last_row(self) -> int:
+        """The example staged last."""
+        return int(self.staged[online.EXAMPLE_ROW, self.counts[online.N_STAGED] - 1])
+
+    @property
+    def waiting(self) -> int:
+        """Staged examples not learned yet."""
+        return int(self.counts[online.N_STAGED] - self.counts[online.AT])
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether S has members of both classes."""
+        return bool((self.counts[[online.TOP_UP, online.TOP_LOW]] >= 0).all())
+
+    @property
+    def delta(self) -> float:
+        """The largest violation inside S."""
+        return max(0.0, float(self.numbers[online.MOST] - self.numbers[online.LEAST])) if self.two_sided else 0.0
+
+    @property
+    def bias(self) -> float:
+        """b of f = Σ α K + b: the middle of the extremes, the one there is, or 0."""
+        ends = [self.numbers[k] for k, at in ((online.MOST, online.TOP_UP), (online.LEAST, online.TOP_LOW)) if self.counts[at] >= 0]
+        return float(np.mean(ends)) if ends else 0.0
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether every row of K over S × S is kept."""
+        return self.size <= self.K.shape[1] and self.size <= len(self.K)
+
+    def members(self) -> Ints:
+        """Slots in use, ascending."""
+        used = np.arange(self.counts[online.TOP])
+        return used[self.slot_of[self.slots[online.ROW, used]] == used]
+
+    # --- staging and learning ---------------------------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """How many more examples can be staged; where there were none, the stage is emptied first."""
+        if self.counts[online.N_STAGED] == STAGED:
+            online.empty_stage[self.engine.packed.real](
+                self.K, self.stage, self.staged, self.slots, self.kept, self.counts
+            )
+        return STAGED - int(self.counts[online.N_STAGED])
+
+    def open(self, rows: Ints, C: Floats, diagonal: Floats, values: NDArray[Any] | None = None) -> None:
+        """Stages examples, as many as there is room for at most; ``values`` (TOP,) are the kernel values of a single one."""
+        first, n = int(self.counts[online.N_STAGED]), len(rows)
+        here = slice(first, first + n)
+        top = int(self.counts[online.TOP])
+        if top + STAGED > self.reals.shape[1]:
+            self._grow()
+        occupants = self.slots[online.ROW, :top]
+        if values is None:
+            self.engine.block(rows, occupants, self.stage[here])
+            self._among = self.engine.block(rows, rows)
+        else:
+            self.stage[first, :top] = values
+            self._among = np.ones((1, 1), self.engine.packed.real) * diagonal.astype(self.engine.packed.real)
+        self._first = first
+        self.examples[online.EXAMPLE_C, here] = C
+        self.examples[online.EXAMPLE_DIAGONAL, here] = diagonal
+        self.staged[online.EXAMPLE_ROW, here] = rows
+        self.staged[online.SLOT, here] = -1
+        self.counts[online.N_STAGED] += n
+
+    def label(self, y: Floats) -> None:
+        """Says the labels of the examples staged last."""
+        self.examples[online.EXAMPLE_LABEL, self._first : self._first + len(y)] = y
+
+    def learn(self, budget: int) -> int:
+        """Learns staged examples, in at most ``budget`` steps; returns how many it took."""
+        before = int(self.counts[online.STEPS])
+        while online.learn[self.engine.packed.real](
+            *(self.K, self.stage, self._among, self._first, self.examples, self.staged),
+            *(self.reals, self.slots, self.kept, self.slot_of, self.counts, self.numbers),
+            *(int(self.counts[online.N_STAGED]), budget - int(self.counts[online.STEPS]) + before),
+        ):
+            self._compute_rows()
+        return int(self.counts[online.STEPS]) - before
+
+    def responses(self) -> Floats:
+        """f of the examples staged last, each just before it was learned; nan where S was empty."""
+        return self.examples[online.RESPONSE, self._first : int(self.counts[online.N_STAGED])].copy()
+
+    def _compute_rows(self) -> None:
+        """The rows that the step under way misses."""
+        pair = self.counts[[online.FIRST, online.SECOND]]
+        missing = pair[self.slots[online.PLACE, pair] == online.NOWHERE]
+        occupants = self.slots[online.ROW, : self.counts[online.TOP]]
+        values = self.engine.block(occupants[missing], occupants)
+        for s, row in zip(missing, values, strict=True):
+            online.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
+        self.counts[online.EVALUATIONS] += len(missing) * self.size
+
+    def _grow(self) -> None:
+        """More slots. The rows kept are given up: a longer row takes the place of more than one."""
+        old = self.reals.shape[1]
+        capacity = _whole_lines(int(old * _GROWTH))
+        stage = self.stage
+        self.reals = np.pad(self.reals, ((0, 0), (0, capacity - old)))
+        self.slots = np.pad(self.slots, ((0, 0), (0, capacity - old)))
+        self._clear_slots(old)
+        self.slots[online.PLACE][self.slots[online.PLACE] >= 0] = online.NOWHERE
+        del self.K
+        self._make_room(capacity)
+        self.stage[:, :old] = stage
+
+    def adopt(self, alpha: Floats, g: Floats) -> None:
+        """All that are staged and wait join S with these coefficients and gradients."""
+        online.adopt[self.engine.packed.real](
+            *(self.stage, self._among, self._first, self.examples, self.staged),
+            *(self.reals, self.slots, self.slot_of, self.counts, alpha, g),
+        )
+
+    def count(self, evaluations: int) -> None:
+        """Counts kernel values used outside."""
+        self.counts[online.EVALUATIONS] += evaluations
+
+    # --- selection --------------------------------------------------------------------------------------------------------
+
+    def look_at(self, rows: Ints) -> tuple[NDArray[Any], Floats]:
+        """Kernel values (k, TOP) of rows against the slots, and f (k,) of the rows by the solution so far."""
+        top = int(self.counts[online.TOP])
+        values = self.engine.block(rows, self.slots[online.ROW, :top])
+        out = np.empty(len(rows))
+        online.respond[self.engine.packed.real](values, len(rows), self.reals[online.ALPHA], top, out)
+        return values, out + self.bias
+
+    # --- changes from outside ---------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Puts in order what follows from α and g after they were changed; members that cannot violate leave."""
+        online.refresh(self.reals, self.slots, self.kept, self.slot_of, self.counts, self.numbers)
+
+    def renumber(self, engine: Engine, rows: Ints) -> None:
+        """From now on the members, in the order of ``members()``, are rows ``rows`` of ``engine``; none is waiting."""
+        members = self.members()
+        self.engine = engine
+        self.slots[online.ROW] = 0
+        self.slots[online.ROW, members] = rows
+        self.slot_of = np.full(engine.rows.n, -1)
+        self.slot_of[rows] = members
+
+
+def _whole_lines(capacity: int) -> int:
+    """An odd number of cache lines of floats: columns of K are then spread over the whole cache."""
+    return (-(-capacity // 16) | 1) * 16

@@ -1,0 +1,385 @@
+"""LASVM: an online SVM that learns an example at a time and ends near the exact one after a single pass.
+
+Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + b, through its dual
+          max Σ y_i α_i − ½ Σ α_i α_j K_ij   s.t.  Σ α_i = 0,  α_i between 0 and C_i y_i        (signed α)
+Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
+          where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
+          PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
+          pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients
+Stops     after ``epochs`` passes and the finishing: steps in S until no pair violates by more than eps
+Memory    cache_mb of kernel values among S; the packed rows (from a stream: those of S)
+Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
+
+The order of examples is known ahead or chosen: ``gradient`` takes the one most wrong of ``candidates`` drawn from those not yet
+learned, ``active`` the one nearest the boundary, ``autoactive`` the same among the first five drawn inside the margin (100 draws
+at most). The last two need no labels but those of the examples they choose. Kernel values count where the algorithm uses one
+that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints, Rows, stack
+from svmkit.engine import rng
+from svmkit.engine.finishing import Finishing
+from svmkit.engine.kernels import Engine, diagonal
+from svmkit.engine.online import ALPHA, GRADIENT, LOWER, ROW, UPPER
+from svmkit.engine.support import SupportSet
+from svmkit.errors import UsageError
+from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
+from svmkit.trace import Progress
+
+SUMMARY = "LASVM: online steps on a growing set of support vectors; streams, warm start, active selection"
+PAPER = "Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005) 1579–1619"
+EXACT = False
+ACCURACY: float | None = None
+BIASES: tuple[Bias, ...] = ("free",)
+WARM = True
+
+SELECTIONS = ("random", "gradient", "active", "autoactive")
+#: Examples of each class to begin with, where labels are known.
+_SEEDS = 5
+#: Rows up to this number are trained on in float64, which costs nothing there.
+_SMALL = 1024
+#: The stream of random numbers that draws candidates; those of the epochs' orders are 0, 1 …
+_DRAWS = 1 << 32
+#: autoactive: so many candidates inside the margin are enough, and so many are drawn at most, looked at in groups.
+_INSIDE, _MOST_DRAWN, _GROUP = 5, 100, 25
+
+
+@dataclass(frozen=True)
+class Options:
+    """Fields as their help says."""
+
+    epochs: int = field(default=1, metadata={"help": "passes over the examples"})
+    selection: str = field(default="random", metadata={"help": "which example is next: random, gradient, active or autoactive"})
+    candidates: int = field(default=50, metadata={"help": "examples that gradient and active choose one from"})
+    delta_max: float = field(
+        default=inf, metadata={"help": "reprocess after each example until no violation in S is larger (inf: once)"}
+    )
+    finish: bool = field(default=True, metadata={"help": "end by solving for the support vectors to within eps"})
+    cache_mb: float = field(default=100.0, metadata={"help": "memory for kernel values among support vectors (-m)"})
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes every problem with a bias."""
+    if problem.bias not in BIASES:
+        return "--solver lasvm: trains with a bias only (--bias free)"
+    return None
+
+
+@dataclass
+class State:
+    """``order[at:]`` are the examples of this epoch still to come; where they are chosen, ``pool[:at]`` in their stead, with
+    ``where`` each one's place in it, or −1. A stream has rows, those of S, and no problem.
+    """
+
+    options: Options
+    kernel: Kernel
+    eps: float
+    seed: int
+    support: SupportSet
+    rows: Rows
+    problem: Problem | None = None
+    C: float = 0.0
+    diagonal: Floats = field(default_factory=lambda: np.empty(0))
+    order: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    where: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    at: int = 0
+    epoch: int = -1
+    drawn: int = 0
+    finishing: Finishing | None = None
+    finished_steps: int = 0
+    finished_evaluations: int = 0
+    completed: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
+    """A fresh state: S empty, or the support vectors of ``problem.start``. Raises UsageError for an option that cannot be."""
+    _check(options)
+    engine = Engine(problem.rows, problem.kernel, "f8" if problem.n <= _SMALL else None)
+    state = State(
+        options=options,
+        kernel=problem.kernel,
+        eps=eps,
+        seed=seed,
+        support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max),
+        rows=problem.rows,
+        problem=problem,
+        diagonal=diagonal(problem.rows, problem.kernel),
+    )
+    if problem.start is not None:
+        _warm_start(state, problem, problem.start)
+    _next_epoch(state, problem)
+    return state
+
+
+def _check(options: Options) -> None:
+    if options.epochs < 1:
+        raise UsageError(f"-O epochs={options.epochs}: must be at least 1")
+    if options.selection not in SELECTIONS:
+        raise UsageError(f"-O selection={options.selection}: must be one of {', '.join(SELECTIONS)}")
+    if options.candidates < 1:
+        raise UsageError(f"-O candidates={options.candidates}: must be at least 1")
+    if not options.delta_max > 0:
+        raise UsageError(f"-O delta_max={options.delta_max}: must be greater than 0")
+
+
+def advance(state: State, budget: int) -> Progress:
+    """At most ``budget`` more steps: an example with its first REPROCESS, each further one, a pair step of the finishing."""
+    problem = state.problem
+    assert problem is not None
+    left = budget
+    while left > 0 and not state.completed:
+        if state.support.waiting:
+            left -= state.support.learn(left)
+        elif state.finishing is None and state.at < len(state.order):
+            _open_next(state, problem)
+        elif state.epoch + 1 < state.options.epochs:
+            _next_epoch(state, problem)
+        else:
+            left -= _finish(state, left)
+    return progress(state)
+
+
+def progress(state: State) -> Progress:
+    """What has been done so far."""
+    finishing = state.finishing
+    return Progress(
+        steps=int(state.support.steps) + state.finished_steps + (finishing.steps if finishing else 0),
+        kernel_evaluations=state.support.evaluations + state.finished_evaluations + _finishing_evaluations(state),
+        violation=finishing.violation if finishing else state.support.delta,
+        completed=state.completed,
+        n_support=int(np.count_nonzero(_point(state)[0])),
+    )
+
+
+def solution(state: State) -> Solution:
+    """f so far."""
+    alpha, members = _point(state)
+    inside = alpha != 0
+    row = state.support.slots[ROW, members[inside]]
+    order = np.argsort(row)
+    origin = row[order]
+    return Solution(
+        basis=state.rows.take(origin),
+        origin=origin if state.problem is not None else np.full(len(origin), -1),
+        coef=alpha[inside][order],
+        rho=-state.support.bias,
+    )
+
+
+def _point(state: State) -> tuple[Floats, Ints]:
+    """α of the members of S, and their slots."""
+    members = state.support.members()
+    return state.support.reals[ALPHA, members], members
+
+
+# --- the next examples ----------------------------------------------------------------------------------------------------
+
+
+def _next_epoch(state: State, problem: Problem) -> None:
+    """A new order. The first one begins with a few examples of each class, where the labels may be used."""
+    state.epoch += 1
+    order = rng.permutation(state.seed, state.epoch, problem.n)
+    if state.epoch == 0:
+        order = order[state.support.slot_of[order] < 0]
+        if state.options.selection in ("random", "gradient"):
+            first = np.zeros(len(order), bool)
+            for label in (1.0, -1.0):
+                first[np.flatnonzero(problem.y[order] == label)[:_SEEDS]] = True
+            order = np.concatenate([order[first], order[~first]])
+    state.order, state.at = order, 0
+    state.where = np.full(problem.n, -1)
+    state.where[order] = np.arange(len(order))
+
+
+def _open_next(state: State, problem: Problem) -> None:
+    """Stages the next examples of a known order, or one that is chosen."""
+    if state.options.selection == "random":
+        rows = state.order[state.at : state.at + state.support.room()]
+        state.at += len(rows)
+        state.support.open(rows, problem.upper[rows], state.diagonal[rows])
+        state.support.label(problem.y[rows])
+    else:
+        state.support.label(problem.y[[choose(state)]])
+
+
+def choose(state: State) -> int:
+    """Stages the example to learn next and returns its row, −1 where none is left. active and autoactive ask for no label."""
+    problem, support = state.problem, state.support
+    assert problem is not None
+    if state.at == len(state.order):
+        return -1
+    support.room()
+    seeding = state.options.selection == "gradient" and state.epoch == 0 and state.at < 2 * _SEEDS
+    if state.options.selection == "random" or seeding or not support.two_sided:
+        row, values = int(state.order[state.at]), None
+    else:
+        row, values = _selected(state, problem)
+    _take_out(state, row)
+    rows = np.array([row])
+    support.open(rows, problem.upper[rows], state.diagonal[rows], values)
+    return row
+
+
+def learn(state: State, row: int, label: float) -> None:
+    """Learns ``row`` with its label, ±1: the example chosen last, or any other of those still to come."""
+    problem, support = state.problem, state.support
+    assert problem is not None
+    if support.waiting and support.last_row != row:
+        raise ValueError(f"row {support.last_row} was chosen and waits for its label, not row {row}")
+    if not support.waiting:
+        support.room()
+        _take_out(state, row)
+        rows = np.array([row])
+        support.open(rows, problem.upper[rows], state.diagonal[rows])
+    support.label(np.array([label]))
+    while support.waiting:
+        support.learn(1 << 40)
+
+
+def _take_out(state: State, row: int) -> None:
+    """Moves a row in front of those still to come, and past it."""
+    place, first = int(state.where[row]), int(state.order[state.at])
+    state.order[[state.at, place]] = row, first
+    state.where[first] = place
+    state.at += 1
+
+
+def _selected(state: State, problem: Problem) -> tuple[int, NDArray[Any]]:
+    """The choice among candidates, and its kernel values against the slots."""
+    support, selection = state.support, state.options.selection
+    n_left = len(state.order) - state.at
+    drawn = _MOST_DRAWN if selection == "autoactive" else state.options.candidates
+    if drawn < n_left:
+        rows = state.order[state.at + rng.integers(state.seed, _DRAWS, state.drawn, drawn, n_left)]
+    else:
+        rows = state.order[state.at :]
+    margin = 1.0 + 0.5 * support.delta
+    group = _GROUP if selection == "autoactive" else len(rows)
+    parts: list[NDArray[Any]] = []
+    f = np.empty(0)
+    inside = np.empty(0, bool)
+    while len(f) < len(rows) and np.count_nonzero(inside) < _INSIDE:
+        values, responses = support.look_at(rows[len(f) : len(f) + group])
+        parts.append(values)
+        f = np.append(f, responses)
+        inside = np.abs(f) < margin if selection == "autoactive" else inside
+    used = len(f)
+    if selection == "autoactive" and np.count_nonzero(inside) >= _INSIDE:
+        used = int(np.flatnonzero(inside)[_INSIDE - 1]) + 1
+    state.drawn += used
+    support.count((used - 1) * support.size)  # that of the chosen one is counted when it is learned
+    score = problem.y[rows[:used]] * f[:used] if selection == "gradient" else np.abs(f[:used])
+    best = int(np.argmin(score))
+    return int(rows[best]), parts[best // group][best % group]
+
+
+# --- warm start -----------------------------------------------------------------------------------------------------------
+
+
+def _warm_start(state: State, problem: Problem, given: Floats) -> None:
+    """S becomes the examples with α > 0, their gradients from one fused product."""
+    support, rows = state.support, np.flatnonzero(given > 0)
+    alpha = (problem.y * np.minimum(given, problem.upper))[rows]
+    g = problem.y[rows].copy()
+    support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)
+    for first in range(0, len(rows), support.room()):
+        some = rows[first : first + support.room()]
+        support.open(some, problem.upper[some], state.diagonal[some])
+        support.label(problem.y[some])
+        support.adopt(alpha[first : first + len(some)], g[first : first + len(some)])
+    support.refresh()
+
+
+# --- the end --------------------------------------------------------------------------------------------------------------
+
+
+def _finish(state: State, budget: int) -> int:
+    """At most ``budget`` steps of the finishing, begun where it is not yet; returns how many."""
+    support = state.support
+    if not state.options.finish or not support.two_sided:
+        state.completed = True
+        return 0
+    members = support.members()
+    if state.finishing is None:
+        alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
+        state.finishing = Finishing(support.engine, support.slots[ROW, members], alpha, g, lower, upper, state.eps)
+    used = state.finishing.advance(budget)
+    support.reals[ALPHA, members], support.reals[GRADIENT, members] = state.finishing.point()
+    if state.finishing.ended:
+        state.finished_steps += state.finishing.steps
+        state.finished_evaluations += _finishing_evaluations(state)
+        state.finishing = None
+        support.refresh()
+        state.completed = True
+    return used
+
+
+def _finishing_evaluations(state: State) -> int:
+    """None where all kernel values among S are kept, though it may compute them again."""
+    return 0 if state.finishing is None or state.support.holds_all else state.finishing.evaluations
+
+
+def finish(state: State, budget: int) -> Progress:
+    """The finishing at a stream's end, at most ``budget`` steps of it, until ``Progress.ended``; more examples may follow."""
+    if not state.completed:
+        _finish(state, budget)
+    return progress(state)
+
+
+# --- streams --------------------------------------------------------------------------------------------------------------
+
+
+def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> State:
+    """A state that learns what ``extend`` brings. Raises UsageError where C is not known or an option makes no sense."""
+    _check(options)
+    if stream.C is None:
+        raise UsageError("--solver lasvm: learning from a stream needs -c, the cost of an error")
+    if stream.bias not in BIASES:
+        raise UsageError("--solver lasvm: trains with a bias only (--bias free)")
+    if stream.kernel.kind == PRECOMPUTED:
+        raise UsageError("--solver lasvm: a stream cannot be of a precomputed kernel's rows")
+    if options.selection != "random" or options.epochs != 1:
+        raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
+    rows = Rows.from_dense(np.zeros((0, 1)))
+    support = SupportSet(_stream_engine(rows, stream.kernel), options.cache_mb, None, eps, options.delta_max)
+    return State(options=options, kernel=stream.kernel, eps=eps, seed=seed, support=support, rows=rows, C=stream.C)
+
+
+def _stream_engine(rows: Rows, kernel: Kernel) -> Engine:
+    """Float64, and one kind of loop, so that a value does not depend on the rows it comes with."""
+    return Engine(rows, kernel, "f8")
+
+
+def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
+    """Learns the examples in order; returns (k,) f(x) of each just before it was learned, nan where S was empty."""
+    support = state.support
+    state.completed = False
+    own = support.slots[ROW, support.members()]
+    kept = state.rows.take(own)
+    state.rows = stack([kept, rows]) if kept.n else rows
+    support.renumber(_stream_engine(state.rows, state.kernel), np.arange(kept.n))
+    diagonals = diagonal(rows, state.kernel)
+    responses = np.empty(rows.n)
+    done = 0
+    while done < rows.n:
+        n = min(support.room(), rows.n - done)
+        here = slice(done, done + n)
+        support.open(kept.n + np.arange(done, done + n), state.C * weight[here], diagonals[here])
+        support.label(y[here])
+        while support.waiting:
+            support.learn(1 << 40)
+        responses[here] = support.responses()
+        done += n
+    members = support.members()
+    state.rows = state.rows.take(support.slots[ROW, members])
+    support.renumber(_stream_engine(state.rows, state.kernel), np.arange(len(members)))
+    return responses
