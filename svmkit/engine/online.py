@@ -5,8 +5,9 @@ Each member of S has a slot for as long as it stays: signed coefficient α in [l
 huge and α = 0. A few examples, learned next, are staged: ``stage[p, s]`` is K(example p, occupant of slot s), kept true as
 occupants come; the row of one that has joined S is its staged one, and moves to the store ``K`` when the stage is emptied.
 
-``K[r, s]`` are rows of the slots ``kept[OWNER, r]``. Entries of examples that have joined since the stage was filled are missing
-until the row is used: ``kept[DONE, r]`` is how many of them it has. No result depends on where a row lies or what is staged.
+``K[r, s]`` are rows of the slots ``kept[OWNER, r]``. Entries of examples that have joined since the stage was filled are
+missing until the row is used: ``kept[DONE, r]`` is how many of them it has. No result depends on where a row lies or what is
+staged.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from svmkit.engine.columns import both_precisions
 #: Rows of ``reals`` (8, slots), of ``slots`` (5, slots): FREE and ZEROS are lists, of free slots and of members with α = 0.
 ALPHA, GRADIENT, LOWER, UPPER, UP, LOW, LABEL, DIAGONAL = range(8)
 ROW, PLACE, ZERO_AT, FREE, ZEROS = range(5)
-#: Rows of ``examples`` (4, staged): label, C, K(x, x), and out: f just before it was learned. Of ``staged`` (4, staged): the row,
-#: the slot it took or −1, then two lists: of those that joined in order, and scratch.
+#: Rows of ``examples`` (4, staged): label, C, K(x, x), and out: f just before it was learned. Of ``staged`` (4, staged): the
+#: row, the slot it took or −1, then two lists: of those that joined in order, and scratch.
 EXAMPLE_LABEL, EXAMPLE_C, EXAMPLE_DIAGONAL, RESPONSE = range(4)
 EXAMPLE_ROW, SLOT, JOINED, STAYED = range(4)
 #: Rows of ``kept`` (4, rows of K): slot or −1, joined examples whose entry it has, time of last use, list of free rows.
 OWNER, DONE, TICK, FREE_ROW = range(4)
-#: Places in ``counts`` and in ``numbers``. FIRST, SECOND are the pair of the step under way, TOP_UP, TOP_LOW the extremes' slots.
+#: Places in ``counts`` and in ``numbers``. FIRST, SECOND are the pair of the step under way, TOP_UP, TOP_LOW the slots of the
+#: extremes.
 (TOP, N_FREE, N_ZEROS, SIZE, N_JOINED, N_STAGED, AT, PHASE, FIRST, SECOND, TOP_UP, TOP_LOW, TIME, N_FREE_ROWS, STEPS,
- EVALUATIONS, LEARNED) = range(17)  # fmt: skip
-N_COUNTS = 17
+ EVALUATIONS) = range(16)  # fmt: skip
+N_COUNTS = 16
 MOST, LEAST, EPS, DELTA_MAX = range(4)
 HUGE = 1e300
 #: PLACE of a slot without a row; p staged: STAGED − p.
@@ -40,6 +42,8 @@ _NEXT, _PROCESS, _REPROCESS = range(3)
 #: Members of one class kept while there is none of the other.
 _SEEDS = 5
 _TAU = 1e-12
+#: The share of its box within which α is at a bound.
+_NEAR = 1e-12
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
 _STRETCH = 256
 
@@ -95,6 +99,16 @@ def _name_extremes(
         counts[TOP_LOW], numbers[LEAST] = t, least
 
 
+@helper()
+def _name_extreme(s: Any, reals: Any, counts: Any, numbers: Any) -> None:
+    """Writes slot s down where it goes beyond the extremes known so far."""
+    g = reals[GRADIENT, s]
+    if reals[UP, s] == 0.0 and (counts[TOP_UP] < 0 or g > numbers[MOST]):
+        counts[TOP_UP], numbers[MOST] = s, g
+    if reals[LOW, s] == 0.0 and (counts[TOP_LOW] < 0 or g < numbers[LEAST]):
+        counts[TOP_LOW], numbers[LEAST] = s, g
+
+
 @helper(REASSOCIATED)
 def _dot(row: Any, alpha: Any, top: Any) -> Any:
     total = 0.0
@@ -134,7 +148,17 @@ def _settle(s: Any, reals: Any, slots: Any, counts: Any) -> None:
 
 @helper()
 def _join(
-    p: Any, g: Any, stage: Any, Q: Any, first: Any, examples: Any, staged: Any, reals: Any, slots: Any, slot_of: Any, counts: Any
+    p: Any,
+    g: Any,
+    stage: Any,
+    Q: Any,
+    first: Any,
+    examples: Any,
+    staged: Any,
+    reals: Any,
+    slots: Any,
+    slot_of: Any,
+    counts: Any,
 ) -> Any:
     """Gives staged example p a slot, with α = 0; returns it."""
     if counts[N_FREE] > 0:
@@ -197,6 +221,13 @@ def _complete(s: Any, K: Any, stage: Any, staged: Any, slots: Any, kept: Any, co
 
 
 @helper()
+def _at_bound(a: Any, lower: Any, upper: Any) -> Any:
+    """α, or the bound that only rounding keeps it from."""
+    near = _NEAR * (upper - lower)
+    return upper if a > upper - near else lower if a < lower + near else a
+
+
+@helper()
 def _step(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, counts: Any, numbers: Any) -> Any:
     """The step of the pair (FIRST, SECOND), if it violates by more than eps; False where a row is missing."""
     i, j = counts[FIRST], counts[SECOND]
@@ -209,14 +240,19 @@ def _step(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, co
     _complete(j, K, stage, staged, slots, kept, counts)
     Ki = K[slots[PLACE, i]] if slots[PLACE, i] >= 0 else stage[_STAGED - slots[PLACE, i]]
     Kj = K[slots[PLACE, j]] if slots[PLACE, j] >= 0 else stage[_STAGED - slots[PLACE, j]]
-    curvature = max(reals[DIAGONAL, i] + reals[DIAGONAL, j] - 2.0 * float64(Ki[j]), _TAU)
+    curvature = reals[DIAGONAL, i] + reals[DIAGONAL, j] - 2.0 * float64(Ki[j])
     room_i, room_j = reals[UPPER, i] - reals[ALPHA, i], reals[ALPHA, j] - reals[LOWER, j]
-    step = min((g[i] - g[j]) / curvature, room_i, room_j)
-    reals[ALPHA, i] = reals[UPPER, i] if step == room_i else reals[ALPHA, i] + step
-    reals[ALPHA, j] = reals[LOWER, j] if step == room_j else reals[ALPHA, j] - step
-    _settle(i, reals, slots, counts)
-    _settle(j, reals, slots, counts)
+    step = min((g[i] - g[j]) / max(curvature, _TAU), room_i, room_j)
+    reals[ALPHA, i] = _at_bound(reals[ALPHA, i] + step, reals[LOWER, i], reals[UPPER, i])
+    reals[ALPHA, j] = _at_bound(reals[ALPHA, j] - step, reals[LOWER, j], reals[UPPER, j])
+    for s in (i, j):
+        reals[UP, s], reals[LOW, s] = -HUGE, HUGE
     _move(Ki, Kj, step, g, reals[UP], reals[LOW], counts[TOP], counts, numbers)
+    if curvature > _TAU and step < room_i and step < room_j:
+        g[j] = g[i]  # which of the two is the extreme must not be for rounding to say
+    for s in (i, j):
+        _settle(s, reals, slots, counts)
+        _name_extreme(s, reals, counts, numbers)
     return True
 
 
@@ -256,14 +292,8 @@ def _enter(
         return
     g = y - response
     s = _join(p, g, stage, Q, first, examples, staged, reals, slots, slot_of, counts)
-    if y > 0.0:
-        counts[FIRST], counts[SECOND] = s, partner
-        if counts[TOP_UP] < 0 or g > numbers[MOST]:
-            counts[TOP_UP], numbers[MOST] = s, g
-    else:
-        counts[FIRST], counts[SECOND] = partner, s
-        if counts[TOP_LOW] < 0 or g < numbers[LEAST]:
-            counts[TOP_LOW], numbers[LEAST] = s, g
+    _name_extreme(s, reals, counts, numbers)
+    counts[FIRST], counts[SECOND] = (s, partner) if y > 0.0 else (partner, s)
 
 
 def _learn(
@@ -295,7 +325,6 @@ def _learn(
         if not violates or numbers[MOST] - numbers[LEAST] <= numbers[DELTA_MAX]:
             counts[PHASE] = _NEXT
             counts[AT] += 1
-            counts[LEARNED] += 1
     return 0
 
 
@@ -376,7 +405,6 @@ def _respond(rows: Any, n: Any, alpha: Any, top: Any, out: Any) -> None:
     """out[p] = Σ_s rows[p, s] α_s."""
     for p in range(n):
         out[p] = _dot(rows[p], alpha, top)
-
 
 
 _SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"

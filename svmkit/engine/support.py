@@ -105,7 +105,9 @@ class SupportSet:
     @property
     def bias(self) -> float:
         """b of f = Σ α K + b: the middle of the extremes, the one there is, or 0."""
-        ends = [self.numbers[k] for k, at in ((online.MOST, online.TOP_UP), (online.LEAST, online.TOP_LOW)) if self.counts[at] >= 0]
+        ends = [
+            self.numbers[k] for k, at in ((online.MOST, online.TOP_UP), (online.LEAST, online.TOP_LOW)) if self.counts[at] >= 0
+        ]
         return float(np.mean(ends)) if ends else 0.0
 
     @property
@@ -116,35 +118,32 @@ class SupportSet:
     def members(self) -> Ints:
         """Slots in use, ascending."""
         used = np.arange(self.counts[online.TOP])
-        return used[self.slot_of[self.slots[online.ROW, used]] == used]
+        members: Ints = used[self.slot_of[self.slots[online.ROW, used]] == used]
+        return members
 
     # --- staging and learning ---------------------------------------------------------------------------------------------
 
     def room(self) -> int:
         """How many more examples can be staged; where there were none, the stage is emptied first."""
         if self.counts[online.N_STAGED] == STAGED:
-            online.empty_stage[self.engine.packed.real](
-                self.K, self.stage, self.staged, self.slots, self.kept, self.counts
-            )
+            online.empty_stage[self.engine.packed.real](self.K, self.stage, self.staged, self.slots, self.kept, self.counts)
+            if self.counts[online.TOP] + STAGED > self.reals.shape[1]:
+                self._grow()
         return STAGED - int(self.counts[online.N_STAGED])
 
-    def open(self, rows: Ints, C: Floats, diagonal: Floats, values: NDArray[Any] | None = None) -> None:
+    def open(self, rows: Ints, C: Floats, values: NDArray[Any] | None = None) -> None:
         """Stages examples, as many as there is room for at most; ``values`` (TOP,) are the kernel values of a single one."""
         first, n = int(self.counts[online.N_STAGED]), len(rows)
         here = slice(first, first + n)
         top = int(self.counts[online.TOP])
-        if top + STAGED > self.reals.shape[1]:
-            self._grow()
-        occupants = self.slots[online.ROW, :top]
         if values is None:
-            self.engine.block(rows, occupants, self.stage[here])
-            self._among = self.engine.block(rows, rows)
+            self.engine.block(rows, self.slots[online.ROW, :top], self.stage[here])
         else:
             self.stage[first, :top] = values
-            self._among = np.ones((1, 1), self.engine.packed.real) * diagonal.astype(self.engine.packed.real)
+        self._among = self.engine.block(rows, rows)
         self._first = first
         self.examples[online.EXAMPLE_C, here] = C
-        self.examples[online.EXAMPLE_DIAGONAL, here] = diagonal
+        self.examples[online.EXAMPLE_DIAGONAL, here] = np.diagonal(self._among)
         self.staged[online.EXAMPLE_ROW, here] = rows
         self.staged[online.SLOT, here] = -1
         self.counts[online.N_STAGED] += n

@@ -11,9 +11,9 @@ Memory    cache_mb of kernel values among S; the packed rows (from a stream: tho
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
 The order of examples is known ahead or chosen: ``gradient`` takes the one most wrong of ``candidates`` drawn from those not yet
-learned, ``active`` the one nearest the boundary, ``autoactive`` the same among the first five drawn inside the margin (100 draws
-at most). The last two need no labels but those of the examples they choose. Kernel values count where the algorithm uses one
-that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
+learned, ``active`` the one nearest the boundary, ``autoactive`` the same among the first five drawn inside the margin (100
+draws at most). The last two need no labels but those of the examples they choose. Kernel values count where the algorithm
+uses one that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
 from svmkit.engine.finishing import Finishing
-from svmkit.engine.kernels import Engine, diagonal
+from svmkit.engine.kernels import Engine
 from svmkit.engine.online import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
@@ -38,7 +38,7 @@ from svmkit.trace import Progress
 SUMMARY = "LASVM: online steps on a growing set of support vectors; streams, warm start, active selection"
 PAPER = "Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005) 1579–1619"
 EXACT = False
-ACCURACY: float | None = None
+ACCURACY: float | None = 0.25
 BIASES: tuple[Bias, ...] = ("free",)
 WARM = True
 
@@ -88,7 +88,6 @@ class State:
     rows: Rows
     problem: Problem | None = None
     C: float = 0.0
-    diagonal: Floats = field(default_factory=lambda: np.empty(0))
     order: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     where: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     at: int = 0
@@ -112,7 +111,6 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max),
         rows=problem.rows,
         problem=problem,
-        diagonal=diagonal(problem.rows, problem.kernel),
     )
     if problem.start is not None:
         _warm_start(state, problem, problem.start)
@@ -205,7 +203,7 @@ def _open_next(state: State, problem: Problem) -> None:
     if state.options.selection == "random":
         rows = state.order[state.at : state.at + state.support.room()]
         state.at += len(rows)
-        state.support.open(rows, problem.upper[rows], state.diagonal[rows])
+        state.support.open(rows, problem.upper[rows])
         state.support.label(problem.y[rows])
     else:
         state.support.label(problem.y[[choose(state)]])
@@ -225,7 +223,7 @@ def choose(state: State) -> int:
         row, values = _selected(state, problem)
     _take_out(state, row)
     rows = np.array([row])
-    support.open(rows, problem.upper[rows], state.diagonal[rows], values)
+    support.open(rows, problem.upper[rows], values)
     return row
 
 
@@ -239,7 +237,7 @@ def learn(state: State, row: int, label: float) -> None:
         support.room()
         _take_out(state, row)
         rows = np.array([row])
-        support.open(rows, problem.upper[rows], state.diagonal[rows])
+        support.open(rows, problem.upper[rows])
     support.label(np.array([label]))
     while support.waiting:
         support.learn(1 << 40)
@@ -293,7 +291,7 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
     support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)
     for first in range(0, len(rows), support.room()):
         some = rows[first : first + support.room()]
-        support.open(some, problem.upper[some], state.diagonal[some])
+        support.open(some, problem.upper[some])
         support.label(problem.y[some])
         support.adopt(alpha[first : first + len(some)], g[first : first + len(some)])
     support.refresh()
@@ -367,13 +365,12 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     kept = state.rows.take(own)
     state.rows = stack([kept, rows]) if kept.n else rows
     support.renumber(_stream_engine(state.rows, state.kernel), np.arange(kept.n))
-    diagonals = diagonal(rows, state.kernel)
     responses = np.empty(rows.n)
     done = 0
     while done < rows.n:
         n = min(support.room(), rows.n - done)
         here = slice(done, done + n)
-        support.open(kept.n + np.arange(done, done + n), state.C * weight[here], diagonals[here])
+        support.open(kept.n + np.arange(done, done + n), state.C * weight[here])
         support.label(y[here])
         while support.waiting:
             support.learn(1 << 40)
