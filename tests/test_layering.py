@@ -19,7 +19,8 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"},
+    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"}
+    | {"online", "qp"},
     "maps": {"landmarks"},
     "solvers": {"base", "perceptron_stream"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
