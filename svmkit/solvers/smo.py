@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import pivots, qp
-from svmkit.engine.kernels import Engine, Packed, cross_apply
+from svmkit.engine.active import ActiveSet
+from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
 
@@ -43,8 +44,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 _SMALLEST_BLOCK = 4
 #: Inside a block, steps go on until the violation there is this share of the whole one.
 _INNER_SHARE = 0.1
-#: Rounds between looks at what can be dropped from the active set, and the share that makes packing anew worth it.
-_SHRINK_ROUNDS, _SHRINK_SHARE = 4, 0.1
+#: Rounds between looks at what can be dropped from the active set.
+_SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
 #: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
@@ -80,18 +81,6 @@ def supports(problem: Problem) -> str | None:
 
 
 @dataclass
-class _Variables:
-    """Some of the variables, packed together: their numbers, rows, β, F and box."""
-
-    number: Ints
-    packed: Packed
-    beta: Floats
-    F: Floats
-    lower: Floats
-    upper: Floats
-
-
-@dataclass
 class _Block:
     """An open round: places of its variables among the active ones, their kernel block, and what the steps change."""
 
@@ -109,22 +98,15 @@ class _Block:
 
 @dataclass
 class _State:
-    """``whole`` holds every variable; where some are dropped, its β and F are stale on the ``active`` ones, and F on the
-    dropped ones since their drop: ``drops`` has (numbers, β of all at that time).
-    """
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since."""
 
     problem: Problem
     eps: float
     options: Options
-    bias: bool
-    row_of: Ints
+    variables: ActiveSet
     constant: Floats
     largest_kernel: float
-    engine: Engine
     K: NDArray[Any]
-    whole: _Variables
-    active: _Variables
-    drops: list[tuple[Ints, Floats]]
     previous: Ints
     block: _Block | None = None
     steps: int = 0
@@ -154,36 +136,17 @@ class _State:
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel."""
     dual = problem.dual()
-    bounds = dual.sign * dual.upper
-    beta = dual.sign * dual.start
-    whole_block = len(beta) <= _block_size(options)  # no row but the block's own: float64 costs nothing there
+    whole_block = len(dual.sign) <= _block_size(options)  # no row but the block's own: float64 costs nothing there
     engine = Engine(problem.rows, problem.kernel, "f8" if whole_block else None)
-    constant = -dual.sign * dual.linear
-    everything = np.arange(len(beta))
-    whole = _Variables(
-        number=everything,
-        packed=engine.packed if problem.n == len(beta) else engine.packed.take(dual.row_of),
-        beta=beta,
-        F=constant.copy(),
-        lower=np.minimum(0.0, bounds),
-        upper=np.maximum(0.0, bounds),
-    )
-    support = np.flatnonzero(beta)
-    engine.apply(whole.packed, dual.row_of[support], -beta[support], whole.F)
-    size = min(_block_size(options), len(beta))
+    size = min(_block_size(options), len(dual.sign))
     return _State(
         problem=problem,
         eps=eps,
         options=options,
-        bias=dual.equality == "one",
-        row_of=dual.row_of,
-        constant=constant,
+        variables=ActiveSet(engine, dual),
+        constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
-        engine=engine,
         K=np.empty((size, size), engine.packed.real),
-        whole=whole,
-        active=whole,
-        drops=[],
         previous=np.empty(0, np.int64),
     )
 
@@ -208,17 +171,17 @@ def advance(state: _State, budget: int) -> Progress:
         if finished or block.steps == most:
             state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
             _close_round(state, block)
-        if state.unfinished_steps >= _MOST_UNFINISHED and state.engine.packed.real == "f4":
+        if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
             _use_float64(state)  # rounding may have made the block's kernel indefinite
         if state.steps >= state.next_review:
             _review(state)
     return Progress(
         steps=state.steps,
-        kernel_evaluations=state.evaluations_before + state.engine.evaluations,
+        kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
         violation=state.violation,
         done=state.done,
         stalled=state.stalled,
-        n_support=int(np.count_nonzero(state.active.beta)),
+        n_support=int(np.count_nonzero(state.variables.active.beta)),
     )
 
 
@@ -229,15 +192,15 @@ def _review(state: _State) -> None:
     else:
         state.idle_reviews += 1
     state.stalled |= state.idle_reviews >= _REVIEWS
-    state.next_review = state.steps + max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * len(state.row_of))
+    state.next_review = state.steps + max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * len(state.variables.row_of))
 
 
 def solution(state: _State) -> Solution:
     """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
     beta, F = _current(state)
-    coef: Floats = np.bincount(state.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
+    coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
     origin = np.flatnonzero(coef)
-    rho = _rho(F, beta, state.whole.lower, state.whole.upper) if state.bias else 0.0
+    rho = _rho(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
     responses = state.constant - F if state.all_fresh and len(F) == state.problem.n else None
     return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
 
@@ -247,12 +210,12 @@ def solution(state: _State) -> Solution:
 
 def _open_round(state: _State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
-    active = state.active
-    m, M, state.violation = _extremes(state, active)
+    active = state.variables.active
+    m, M, state.violation = state.variables.extremes(active)
     state.first_violation = max(state.first_violation, state.violation)
     state.least_violation = min(state.least_violation, state.violation)
-    if active is not state.whole and (state.violation <= state.eps or _worth_a_look(state)):
-        _unshrink(state)
+    if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
+        _restore(state)
         return
     if state.violation <= state.eps:
         _check(state)
@@ -264,9 +227,9 @@ def _open_round(state: _State) -> None:
         if state.stalled:
             return
     place = _choose(state, m, M)
-    rows = state.row_of[active.number[place]]
-    state.engine.block(rows, rows, state.K)
-    whole = len(place) == len(state.whole.number)
+    rows = state.variables.row_of[active.number[place]]
+    state.variables.engine.block(rows, rows, state.K)
+    whole = len(place) == len(state.variables.whole.number)
     state.block = _Block(
         place=place,
         diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]),
@@ -287,8 +250,10 @@ def _worth_a_look(state: _State) -> bool:
     """
     if state.looked or state.violation > 10 * state.eps:
         return False
-    cost = (len(state.whole.beta) - len(state.active.beta)) * int(np.count_nonzero(state.active.beta))
-    state.looked = cost <= _LOOK_SHARE * state.engine.evaluations
+    cost = (len(state.variables.whole.beta) - len(state.variables.active.beta)) * int(
+        np.count_nonzero(state.variables.active.beta)
+    )
+    state.looked = cost <= _LOOK_SHARE * state.variables.engine.evaluations
     return state.looked
 
 
@@ -298,7 +263,7 @@ def _worth_newton(state: _State) -> bool:
     if state.violation <= 0.5 * state.mark_violation:
         state.halving_work = work - state.mark_work
         state.mark_violation, state.mark_work = state.violation, work
-    active = state.active
+    active = state.variables.active
     n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
     if state.violation > _NEWTON_SHARE * state.first_violation or not 0 < n_free <= _NEWTON_FREE:
         return False
@@ -310,14 +275,16 @@ def _worth_newton(state: _State) -> bool:
 
 def _work(state: _State) -> float:
     """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
-    return state.engine.evaluations + 2.0 * len(state.K) * state.steps
+    return state.variables.engine.evaluations + 2.0 * len(state.K) * state.steps
 
 
 def _newton(state: _State) -> bool:
     """Takes the active variables to their minimum, where pivots.py finds it; the next try has to promise four times more."""
-    active = state.active
-    start = pivots.Variables(state.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper)
-    found = pivots.minimise(state.engine, start, state.bias, state.eps)
+    active = state.variables.active
+    start = pivots.Variables(
+        state.variables.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper
+    )
+    found = pivots.minimise(state.variables.engine, start, state.variables.bias, state.eps)
     state.newton_gain *= 4.0
     if found is None:
         return False
@@ -328,8 +295,8 @@ def _newton(state: _State) -> bool:
 
 
 def _steps(state: _State, block: _Block, budget: int) -> int:
-    loops = qp.pair_steps if state.bias else qp.coordinate_steps
-    used: int = loops[state.engine.packed.real](
+    loops = qp.pair_steps if state.variables.bias else qp.coordinate_steps
+    used: int = loops[state.variables.engine.packed.real](
         state.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.up, block.low, block.eps, budget
     )
     block.steps += used
@@ -339,12 +306,12 @@ def _steps(state: _State, block: _Block, budget: int) -> int:
 
 def _close_round(state: _State, block: _Block) -> None:
     """Puts the block's β back, brings F of the active variables up to date, and shrinks when it is time."""
-    active = state.active
+    active = state.variables.active
     change = block.beta - active.beta[block.place]
     changed = np.flatnonzero(change)
     active.beta[block.place] = block.beta
-    rows = state.row_of[active.number[block.place[changed]]]
-    state.engine.apply(active.packed, rows, -change[changed], active.F)
+    rows = state.variables.row_of[active.number[block.place[changed]]]
+    state.variables.engine.apply(active.packed, rows, -change[changed], active.F)
     state.drift2 += float(change @ change)
     state.idle_rounds = 0 if len(changed) else state.idle_rounds + 1
     state.previous = block.place
@@ -352,15 +319,15 @@ def _close_round(state: _State, block: _Block) -> None:
     state.rounds += 1
     nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
     if state.options.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
-        _shrink(state)
+        state.previous = state.variables.shrink(state.previous)
 
 
 def _choose(state: _State, m: float, M: float) -> Ints:
     """Places of the next block's variables among the active ones."""
-    active = state.active
+    active = state.variables.active
     if len(active.number) <= len(state.K):
         return np.arange(len(active.number))
-    up_edge, low_edge = (M, m) if state.bias else (0.0, 0.0)
+    up_edge, low_edge = (M, m) if state.variables.bias else (0.0, 0.0)
     chosen = np.empty(len(state.K), np.int64)
     n = qp.choose_block(
         *(active.F, active.beta, active.lower, active.upper),
@@ -370,72 +337,14 @@ def _choose(state: _State, m: float, M: float) -> Ints:
     return chosen[:n]
 
 
-def _extremes(state: _State, some: _Variables) -> tuple[float, float, float]:
-    """m, M and the violation among ``some`` variables."""
-    out = np.empty(2)
-    qp.extremes(some.F, some.beta, some.lower, some.upper, out)
-    m, M = float(out[0]), float(out[1])
-    return m, M, max(0.0, m - M if state.bias else max(m, -M))
-
-
-# --- the active set -------------------------------------------------------------------------------------------------------
-
-
-def _shrink(state: _State) -> None:
-    """Drops the active variables that sit at a bound with F beyond the other end, if they are enough to be worth it."""
-    active = state.active
-    m, M, _ = _extremes(state, active)
-    drop = _clear(state, active, 0.0, m, M)
-    if np.count_nonzero(drop) <= _SHRINK_SHARE * len(drop):
-        return
-    _write_back(state)
-    keep = ~drop
-    kept = np.flatnonzero(keep)
-    state.drops.append((active.number[drop], state.whole.beta.copy()))
-    place = np.where(keep, np.cumsum(keep) - 1, -1)
-    state.previous = np.where(state.previous >= 0, place[state.previous], -1)
-    state.active = _Variables(
-        number=active.number[kept],
-        packed=active.packed.take(kept),
-        beta=active.beta[kept],
-        F=active.F[kept],
-        lower=active.lower[kept],
-        upper=active.upper[kept],
-    )
-
-
-def _clear(state: _State, some: _Variables, margin: float, m: float, M: float) -> NDArray[np.bool_]:
-    """Which variables are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
-    least, most = (M, m) if state.bias else (0.0, 0.0)
-    stuck_low = (some.beta <= some.lower) & (least - margin > some.F)
-    stuck_high = (some.beta >= some.upper) & (most + margin < some.F)
-    found: NDArray[np.bool_] = stuck_low | stuck_high
-    return found
-
-
-def _write_back(state: _State) -> None:
-    """β and F of the active variables into the whole."""
-    if state.active is not state.whole:
-        state.whole.beta[state.active.number] = state.active.beta
-        state.whole.F[state.active.number] = state.active.F
-
-
-def _unshrink(state: _State) -> None:
-    """Makes every variable active, F of the dropped ones brought up to date from what changed since their drop."""
-    whole = state.whole
-    _write_back(state)
-    for number, beta_then in state.drops:
-        change = whole.beta - beta_then
-        changed = np.flatnonzero(change)
-        F = whole.F[number]
-        state.engine.apply(whole.packed.take(number), state.row_of[changed], -change[changed], F)
-        whole.F[number] = F
+def _restore(state: _State) -> None:
+    """Brings back what was dropped, and drops anew what cannot violate while others do."""
     known = state.previous[state.previous >= 0]
-    state.previous = state.active.number[known]
-    state.active, state.drops = whole, []
-    _, _, state.violation = _extremes(state, whole)
+    state.previous = state.variables.active.number[known]
+    state.variables.restore()
+    _, _, state.violation = state.variables.extremes(state.variables.whole)
     if state.violation > state.eps:
-        _shrink(state)
+        state.previous = state.variables.shrink(state.previous)
 
 
 # --- the end --------------------------------------------------------------------------------------------------------------
@@ -443,12 +352,11 @@ def _unshrink(state: _State) -> None:
 
 def _check(state: _State) -> None:
     """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
-    whole = state.whole
-    m, M, _ = _extremes(state, whole)
+    whole = state.variables.whole
     margin = _CLEAR * _FLOAT32_ERROR * state.largest_kernel * sqrt(state.drift2)
     everything = len(state.K) == len(whole.number)  # then it costs nothing, and the certificate need not do it again
-    _refresh(state, whole.number if everything else np.flatnonzero(~_clear(state, whole, margin, m, M)))
-    _, _, state.violation = _extremes(state, whole)
+    _refresh(state, whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin)))
+    _, _, state.violation = state.variables.extremes(whole)
     if state.violation <= state.eps:
         state.done, state.all_fresh = True, everything
         return
@@ -461,15 +369,15 @@ def _check(state: _State) -> None:
 
 def _refresh(state: _State, number: Ints) -> None:
     """F of the variables ``number`` from float64 kernel values against all support vectors."""
-    whole, rows = state.whole, state.problem.rows
+    whole, rows = state.variables.whole, state.problem.rows
     support = np.flatnonzero(whole.beta)
-    if state.engine.packed.real == "f8":
+    if state.variables.engine.packed.real == "f8":
         F = state.constant[number]
         left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)
-        state.engine.apply(left, state.row_of[support], -whole.beta[support], F)
+        state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)
         whole.F[number] = F
         return
-    left_rows, basis = rows.take(state.row_of[number]), rows.take(state.row_of[support])
+    left_rows, basis = rows.take(state.variables.row_of[number]), rows.take(state.variables.row_of[support])
     response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
     whole.F[number] = state.constant[number] - response
     state.evaluations_before += len(number) * len(support)
@@ -477,30 +385,24 @@ def _refresh(state: _State, number: Ints) -> None:
 
 def _use_float64(state: _State) -> None:
     """Turns training to float64 kernels; where it is already, nothing is left to try: stalled."""
-    if state.engine.packed.real == "f8":
+    if state.variables.engine.packed.real == "f8":
         state.stalled = True
         return
-    if state.active is not state.whole:
-        _unshrink(state)
-        _write_back(state)
-        state.active, state.drops, state.previous = state.whole, [], np.empty(0, np.int64)
-    state.evaluations_before += state.engine.evaluations
-    state.engine = Engine(state.problem.rows, state.problem.kernel, "f8")
+    if not state.variables.is_whole:
+        state.previous = np.empty(0, np.int64)
+    state.evaluations_before += state.variables.engine.evaluations
+    state.variables.change_engine(Engine(state.problem.rows, state.problem.kernel, "f8"))
     state.K = np.empty(state.K.shape, "f8")
-    packed = state.engine.packed
-    state.whole.packed = packed if state.problem.n == len(state.row_of) else packed.take(state.row_of)
-    _refresh(state, state.whole.number)
+    _refresh(state, state.variables.whole.number)
     state.idle_rounds = state.failed_checks = 0
     state.best_check = np.inf
 
 
 def _current(state: _State) -> tuple[Floats, Floats]:
     """β and F of every variable, open round included."""
-    beta, F = state.whole.beta.copy(), state.whole.F.copy()
-    number = state.active.number
-    beta[number], F[number] = state.active.beta, state.active.F
+    beta, F = state.variables.current()
     if state.block is not None:
-        inside = number[state.block.place]
+        inside = state.variables.active.number[state.block.place]
         beta[inside], F[inside] = state.block.beta, state.block.F
     return beta, F
 

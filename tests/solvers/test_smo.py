@@ -10,7 +10,7 @@ import oracle
 import pytest
 import zoo
 
-from svmkit.engine import kernels
+from svmkit.engine import active, kernels
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import smo
 from svmkit.trace import Progress
@@ -34,7 +34,7 @@ def large(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
 @pytest.fixture
 def eager_shrinking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
-    monkeypatch.setattr(smo, "_SHRINK_SHARE", 0.0)
+    monkeypatch.setattr(active, "_WORTH", 0.0)
 
 
 @pytest.mark.parametrize("case", [c for c in zoo.CASES if c.definite and c.problem.n >= 30], ids=repr)
@@ -64,7 +64,7 @@ def test_cutting_into_calls_changes_nothing_over_many_rounds(budget: int, bias: 
     (one, first), (other, second) = (run(problem, budget=b, working_set=24) for b in (EVERY, budget))
     assert one.rounds == other.rounds > 10
     assert first == second
-    assert np.array_equal(one.whole.beta, other.whole.beta)
+    assert np.array_equal(one.variables.whole.beta, other.variables.whole.beta)
 
 
 def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,17 +72,15 @@ def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, mon
     problem = large()
     K = oracle.kernel_matrix(problem)
     drops: list[int] = []
-    unshrink = smo._unshrink
+    restore = active.ActiveSet.restore
 
-    def checked(state: smo._State) -> None:
-        drops.append(len(state.drops))
-        monkeypatch.setattr(smo, "_shrink", lambda state: None)
-        unshrink(state)
-        monkeypatch.undo()
-        beta, F = smo._current(state)
+    def checked(variables: active.ActiveSet) -> None:
+        drops.append(len(variables.drops))
+        restore(variables)
+        beta, F = variables.current()
         assert np.abs(F - (problem.y - K @ beta)).max() <= 1e-6 * np.abs(beta).sum()
 
-    monkeypatch.setattr(smo, "_unshrink", checked)
+    monkeypatch.setattr(active.ActiveSet, "restore", checked)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
     monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
     while not smo.advance(state, 50).done and not drops:
@@ -115,7 +113,7 @@ def coarse_problems() -> Iterator[Problem]:
 def test_converged_holds_in_float64_where_float32_is_too_coarse(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
-    assert state.engine.packed.real == "f4"
+    assert state.variables.engine.packed.real == "f4"
     progress = smo.advance(state, 3_000_000)
     if progress.done:
         K = oracle.kernel_matrix(problem)
@@ -132,7 +130,7 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
     state, progress = run(problem, working_set=64)
     assert progress.done
-    assert state.engine.packed.real == "f8"
+    assert state.variables.engine.packed.real == "f8"
     K = oracle.kernel_matrix(problem)
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
@@ -150,16 +148,16 @@ def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pyt
     X, y = zoo.points(90, 6, seed=14)
     problem = zoo.problem(np.floor(4 * X) / 4 * 1e6 + 7e5, y, Kernel(LINEAR), 1e8)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
-    assert state.engine.packed.real == "f4"
+    assert state.variables.engine.packed.real == "f4"
     previous = 0.0
     K = oracle.kernel_matrix(problem)
     for _ in range(40):
         smo.advance(state, 20_000)
-        if state.engine.packed.real == "f8":
+        if state.variables.engine.packed.real == "f8":
             value = oracle.dual_objective(K, problem.y, smo._current(state)[0])
             assert previous == 0.0 or value >= previous - 1e-9 * abs(previous)
             previous = value
-    assert state.engine.packed.real == "f8"
+    assert state.variables.engine.packed.real == "f8"
 
 
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:

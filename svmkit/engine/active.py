@@ -1,0 +1,137 @@
+"""The variables that a dual solver works on: packed together, those that cannot move dropped and, in the end, brought back.
+
+β = s∘α in the box [lower, upper], F = −s∘(Qα + p); up = {β < upper}, low = {β > lower}; m = max F over up, M = min F over low.
+A variable at a bound whose F lies on the far side of [M, m] cannot be part of a violation for now. Each drop remembers β of all
+variables at its time; bringing back costs one product with what has changed since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints
+from svmkit.engine import qp
+from svmkit.engine.kernels import Engine, Packed
+from svmkit.problem import DualQP
+
+#: The share of active variables to drop that makes packing anew worth it.
+_WORTH = 0.1
+
+
+@dataclass
+class Variables:
+    """Some of the variables, packed together: their numbers, rows, β, F and box."""
+
+    number: Ints
+    packed: Packed
+    beta: Floats
+    F: Floats
+    lower: Floats
+    upper: Floats
+
+
+class ActiveSet:
+    """``whole`` holds every variable, ``active`` those in work, the same object where none is dropped.
+
+    Else β and F in ``whole`` are stale on the active ones, and F on the dropped ones since their drop: ``drops`` has (numbers,
+    β of all at that time). ``row_of`` (m,) is each variable's row of the ``engine``; ``bias`` says whether steps keep Σβ.
+    """
+
+    def __init__(self, engine: Engine, dual: DualQP) -> None:
+        """O(m) memory and, from a start other than 0, one product with the kernel."""
+        self.engine, self.row_of, self.bias = engine, dual.row_of, dual.equality == "one"
+        bounds = dual.sign * dual.upper
+        self.whole = self.active = Variables(
+            number=np.arange(len(bounds)),
+            packed=self._packed(),
+            beta=dual.sign * dual.start,
+            F=-dual.sign * dual.linear,
+            lower=np.minimum(0.0, bounds),
+            upper=np.maximum(0.0, bounds),
+        )
+        self.drops: list[tuple[Ints, Floats]] = []
+        support = np.flatnonzero(self.whole.beta)
+        engine.apply(self.whole.packed, self.row_of[support], -self.whole.beta[support], self.whole.F)
+
+    def _packed(self) -> Packed:
+        """The rows of all variables; the engine's own where each has one."""
+        packed = self.engine.packed
+        return packed if packed.n == len(self.row_of) else packed.take(self.row_of)
+
+    def change_engine(self, engine: Engine) -> None:
+        """Makes every variable active, on another engine's rows."""
+        self.restore()
+        self.engine = engine
+        self.whole.packed = self._packed()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no variable is dropped."""
+        return self.active is self.whole
+
+    def extremes(self, some: Variables) -> tuple[float, float, float]:
+        """m, M and the violation (without a bias that of single variables) among ``some``."""
+        out = np.empty(2)
+        qp.extremes(some.F, some.beta, some.lower, some.upper, out)
+        m, M = float(out[0]), float(out[1])
+        return m, M, max(0.0, m - M if self.bias else max(m, -M))
+
+    def stuck(self, some: Variables, margin: float) -> NDArray[np.bool_]:
+        """Which of ``some`` are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
+        m, M, _ = self.extremes(some)
+        least, most = (M, m) if self.bias else (0.0, 0.0)
+        low = (some.beta <= some.lower) & (least - margin > some.F)
+        high = (some.beta >= some.upper) & (most + margin < some.F)
+        found: NDArray[np.bool_] = low | high
+        return found
+
+    def shrink(self, places: Ints) -> Ints:
+        """Drops the stuck ones, if they are enough to be worth it.
+
+        Returns where the active ones at ``places`` are then, −1 where they are dropped.
+        """
+        active = self.active
+        drop = self.stuck(active, 0.0)
+        if np.count_nonzero(drop) <= _WORTH * len(drop):
+            return places
+        self._write_back()
+        keep = ~drop
+        kept = np.flatnonzero(keep)
+        self.drops.append((active.number[drop], self.whole.beta.copy()))
+        self.active = Variables(
+            number=active.number[kept],
+            packed=active.packed.take(kept),
+            beta=active.beta[kept],
+            F=active.F[kept],
+            lower=active.lower[kept],
+            upper=active.upper[kept],
+        )
+        place = np.where(keep, np.cumsum(keep) - 1, -1)
+        return np.where(places >= 0, place[places], -1)
+
+    def restore(self) -> None:
+        """Makes every variable active, F of the dropped ones brought up to date."""
+        whole = self.whole
+        self._write_back()
+        for number, beta_then in self.drops:
+            change = whole.beta - beta_then
+            changed = np.flatnonzero(change)
+            F = whole.F[number]
+            self.engine.apply(whole.packed.take(number), self.row_of[changed], -change[changed], F)
+            whole.F[number] = F
+        self.active, self.drops = whole, []
+
+    def current(self) -> tuple[Floats, Floats]:
+        """β and F of every variable, F of dropped ones as it was; copies."""
+        beta, F = self.whole.beta.copy(), self.whole.F.copy()
+        beta[self.active.number], F[self.active.number] = self.active.beta, self.active.F
+        return beta, F
+
+    def _write_back(self) -> None:
+        """β and F of the active variables into the whole."""
+        if not self.is_whole:
+            self.whole.beta[self.active.number] = self.active.beta
+            self.whole.F[self.active.number] = self.active.F
