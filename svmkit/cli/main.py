@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Train a model on a LIBSVM file.",
     "predict": "Write a model's labels, decision values or probabilities.",
     "eval": "Score a model on labelled data; certify its optimality.",
+    "approx": "Map data to features that approximate a kernel; measure how well.",
     "compare": "Run several solvers on one problem: a table, curves, pictures.",
     "scale": "Bring every feature into one range.",
     "warmup": "Compile everything now, so that no later run has to.",

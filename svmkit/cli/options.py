@@ -71,8 +71,9 @@ threads_option = config_option("threads", "-j", "--threads", type=int, metavar="
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress; warnings and errors still appear.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
-_PROBLEM: tuple[Callable[[Any], Any], ...] = (
-    config_option("svm_type", "-s", "--svm-type", type=numbered(SVM_TYPES), metavar="0..4|NAME", help="What is trained."),
+seed_option = config_option("seed", "--seed", type=int, metavar="N", help="Where random choices start.")
+
+kernel_options: tuple[Callable[[Any], Any], ...] = (
     config_option(
         "kernel", "-t", "--kernel", type=numbered(KERNELS, poly="polynomial"), metavar="0..4|NAME", help="The kernel K(u, v)."
     ),
@@ -87,6 +88,10 @@ _PROBLEM: tuple[Callable[[Any], Any], ...] = (
         help="gamma of (gamma u·v + coef0)^degree, exp(-gamma |u - v|²) and tanh(gamma u·v + coef0); 0 means the default.",
     ),
     config_option("coef0", "-r", "--coef0", type=float, metavar="X", help="coef0 of the polynomial and sigmoid kernels."),
+)
+_PROBLEM: tuple[Callable[[Any], Any], ...] = (
+    config_option("svm_type", "-s", "--svm-type", type=numbered(SVM_TYPES), metavar="0..4|NAME", help="What is trained."),
+    *kernel_options,
     config_option("C", "-c", "--C", type=float, metavar="X", help="Cost of an error."),
     config_option(
         "lam",
@@ -136,7 +141,7 @@ _SOLVER = (
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
 )
-map_options = (
+map_options: tuple[Callable[[Any], Any], ...] = (
     config_option(
         "map",
         "--map",
@@ -187,7 +192,7 @@ _COURSE = (
         help="Stop a solver that is not exact where the --holdout error is no lower at K points in a row (from n/16 steps "
         "on, each √2 times as many), and keep the best. A machine of several classes sees its own two.",
     ),
-    config_option("seed", "--seed", type=int, metavar="N", help="Where random choices start."),
+    seed_option,
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svmkit.cli.comparison import Curve, Run, curve, groups, optima
 
@@ -75,23 +75,26 @@ def _label(run: Run, forms: set[str]) -> str:
     return run.solver if len(forms) == 1 else f"{run.solver}, {'free' if run.bias == 'free' else 'no'} bias"
 
 
+def style(number: int, n_points: int) -> dict[str, Any]:
+    """How curve ``number`` is drawn: line, marker and shade that no neighbour has."""
+    colour = _COLOURS[number % len(_COLOURS)]
+    return {
+        "color": colour,
+        "linestyle": _LINES[number % len(_LINES)],
+        "linewidth": 1.4,
+        "marker": _MARKERS[number % len(_MARKERS)],
+        "markersize": 4.5,
+        "markevery": -(-n_points // _MOST_MARKERS),
+        "markerfacecolor": "white" if number % 2 else colour,
+    }
+
+
 def _draw(panel: Axes, number: int, label: str, found: Curve, scale: float, band: bool) -> bool:
     """One solver's curve in the style of its number; whether there was one."""
     if len(found.x) == 0:
         return False
-    colour = _COLOURS[number % len(_COLOURS)]
-    panel.plot(
-        found.x,
-        scale * found.middle,
-        label=label,
-        color=colour,
-        linestyle=_LINES[number % len(_LINES)],
-        linewidth=1.4,
-        marker=_MARKERS[number % len(_MARKERS)],
-        markersize=4.5,
-        markevery=-(-len(found.x) // _MOST_MARKERS),
-        markerfacecolor="white" if number % 2 else colour,
-    )
+    look = style(number, len(found.x))
+    panel.plot(found.x, scale * found.middle, label=label, **look)
     if band:
-        panel.fill_between(found.x, scale * found.low, scale * found.high, color=colour, alpha=0.15, linewidth=0)
+        panel.fill_between(found.x, scale * found.low, scale * found.high, color=look["color"], alpha=0.15, linewidth=0)
     return True

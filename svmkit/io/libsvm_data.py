@@ -186,11 +186,7 @@ def _refuse_not_finite(path: str, dataset: Dataset, rows: Rows) -> None:
 def _format_rows(dataset: Dataset, rows: Rows, start: int, stop: int) -> bytes:
     """The lines of examples start … stop − 1. Each distinct number is formatted once."""
     first, last = rows.indptr[start], rows.indptr[stop]
-    heads = _texts(dataset.y[start:stop])
-    if dataset.qid is not None:
-        heads = heads + np.array([f" qid:{q}" for q in dataset.qid[start:stop].tolist()], dtype=object)
-    if dataset.weight is not None:
-        heads = heads + (" cost:" + _texts(dataset.weight[start:stop]))
+    heads = line_heads(dataset, start, stop)
     values = rows.data[first:last]
     values = np.where(np.abs(values) < _SMALLEST_NORMAL, np.copysign(0.0, values), values)
     distinct, which = np.unique(rows.indices[first:last], return_inverse=True)
@@ -202,6 +198,16 @@ def _format_rows(dataset: Dataset, rows: Rows, start: int, stop: int) -> bytes:
     words[places] = "\n" + heads
     words[is_pair] = pairs
     return ("".join(words.tolist())[1:] + "\n").encode("ascii")
+
+
+def line_heads(dataset: Dataset, start: int, stop: int) -> NDArray[np.object_]:
+    """What stands before the values in the lines of examples start … stop − 1: the label, and group and weight where known."""
+    heads = _texts(dataset.y[start:stop])
+    if dataset.qid is not None:
+        heads = heads + np.array([f" qid:{q}" for q in dataset.qid[start:stop].tolist()], dtype=object)
+    if dataset.weight is not None:
+        heads = heads + (" cost:" + _texts(dataset.weight[start:stop]))
+    return heads
 
 
 def _texts(values: Floats) -> NDArray[np.object_]:

@@ -1,0 +1,127 @@
+"""``svmkit approx``: features that approximate a kernel, made of data; and how well they do.
+
+One mode a file: ``approx_map`` writes mapped data, ``approx_report`` measures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from svmkit.cli.options import (
+    CONTEXT,
+    json_option,
+    kernel_options,
+    map_options,
+    quiet_option,
+    seed_option,
+    stack,
+    threads_option,
+)
+from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
+
+EPILOG = """\b
+Modes:
+  --map or --load   write DATA to OUTPUT with mapped features in place of its own, for
+                    LIBLINEAR or any tool that reads LIBSVM text; - is a standard
+                    stream. --save keeps the map, --load maps other data by it.
+  --report          error of the kernel matrix on a sample of DATA's rows, for every map
+                    and number of features: |K - FF'| / |K|, spectral and Frobenius norm
+
+Values are rounded to single precision, and written so that they read back as that.
+
+\b
+Examples:
+  svmkit approx --map fourier --dim 1024 -g 0.5 --save map.json train train.rff
+  svmkit approx --load map.json test test.rff
+  svmkit approx --report -g 0.5 --picture errors.png train
+"""
+
+
+def _dims(text: str) -> tuple[int, ...]:
+    try:
+        dims = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of whole numbers") from None
+    if min(dims) < 1:
+        raise click.BadParameter(f"{min(dims)} must be at least 1")
+    return dims
+
+
+@click.command("approx", context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("data", metavar="DATA")
+@click.argument("output", metavar="[OUTPUT]", required=False)
+@stack(
+    *map_options,
+    *kernel_options,
+    seed_option,
+    click.option("--save", metavar="FILE", help="Write the map to FILE."),
+    click.option("--load", metavar="FILE", help="Use the map in FILE; it brings its kernel and numbers along."),
+    click.option("--report", is_flag=True, help="Measure how well maps approximate the kernel; a table on stdout."),
+    click.option(
+        "--dims",
+        type=_dims,
+        metavar="N,N…",
+        default="16,32,64,128,256,512,1024",
+        show_default=True,
+        help="Numbers of features of the --report.",
+    ),
+    click.option("--sample", type=click.IntRange(min=1), metavar="N", default=1000, show_default=True, help="Its rows."),
+    click.option("--picture", metavar="FILE", help="Draw the --report as PNG (needs the plot extra)."),
+    threads_option,
+    json_option,
+    quiet_option,
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    data: str,
+    output: str | None,
+    save: str | None,
+    load: str | None,
+    report: bool,
+    dims: tuple[int, ...],
+    sample: int,
+    picture: str | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Approximate a kernel by explicit features of DATA."""
+    config = TrainConfig(**settings)
+    config.check()
+    modes = {"--map": config.map is not None and not report, "--load": load is not None, "--report": report}
+    chosen = [name for name, given in modes.items() if given]
+    if len(chosen) != 1:
+        raise UsageError("give --map, --load or --report, and one of them" if chosen else "give --map, --load or --report")
+    for name, given, mode in (
+        ("--save", save, "--map"),
+        ("--picture", picture, "--report"),
+        ("--json", as_json or None, "--report"),
+    ):
+        if given is not None and chosen != [mode]:
+            raise UsageError(f"{name} goes with {mode}")
+    if report:
+        if output is not None:
+            raise UsageError("--report writes no OUTPUT; its picture goes to --picture FILE")
+        from svmkit.cli import approx_report
+
+        approx_report.run(data, config, dims, sample, picture, as_json, quiet)
+        return
+    from svmkit.cli import approx_map
+
+    if load is not None:
+        own = {"map", "dim", "landmarks", "cut", "orthogonal", "kernel", "degree", "gamma", "coef0", "seed"}
+        _refuse_beside_load(ctx, own)
+    approx_map.run(data, output or "-", config, save, load, quiet)
+
+
+def _refuse_beside_load(ctx: click.Context, fields: set[str]) -> None:
+    """Raises UsageError where the command line gives what a loaded map has settled."""
+    for option in ctx.command.params:
+        if option.name in fields and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option.opts[0]} beside --load: the map in the file has its own")

@@ -1,0 +1,88 @@
+"""``svmkit approx --map`` and ``--load``: data with mapped features in place of its own, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from svmkit.cli import files
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.maps import FeatureMap
+
+#: Features that are made at a time, 16 MB, and their text, ten times that at most.
+_VALUES = 1 << 22
+
+
+def run(data: str, output: str, config: TrainConfig, save: str | None, load: str | None, quiet: bool) -> None:
+    """Maps ``data`` to ``output``, part by part; all of it is in memory only where the map is made of it."""
+    if config.kernel == "precomputed":
+        raise UsageError("-t 4: a precomputed kernel has no vectors to map")
+    if data == load == "-":
+        raise UsageError("DATA and --load cannot both be standard input")
+    if output == save == "-":
+        raise UsageError("OUTPUT and --save cannot both be standard output")
+    files.check_output(output, data, *([load] if load else []))
+    if save is not None:
+        files.check_output(save, data, output)
+    with Reporter(quiet) as reporter:
+        files.begin(config.threads, reporter)
+        if load is not None:
+            from svmkit.io.map_file import read_map
+
+            feature_map, parts = read_map(load), _chunks(data, reporter)
+        elif config.map == "fourier" and config.gamma and not config.orthogonal:
+            feature_map, parts = _made(_nothing(), config), _chunks(data, reporter)
+        else:
+            dataset = files.read_data(data, reporter)
+            feature_map, parts = _made(dataset, config), iter([dataset])
+        n = _write(output, parts, feature_map, reporter)
+        if save is not None:
+            from svmkit.io.map_file import write_map
+
+            write_map(save, feature_map)
+        if not quiet:
+            reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
+
+
+def _made(dataset: Dataset, config: TrainConfig) -> FeatureMap:
+    from svmkit import maps
+    from svmkit.pairs import kernel_of
+
+    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config)
+
+
+def _nothing() -> Dataset:
+    """No examples: independent frequencies depend on none."""
+    import numpy as np
+
+    from svmkit.data import Dataset, Rows
+
+    return Dataset(Rows.from_dense(np.empty((0, 0))), np.empty(0))
+
+
+def _chunks(data: str, reporter: Reporter) -> Iterator[Dataset]:
+    from svmkit.io.chunks import read_chunks
+
+    return (chunk.dataset for chunk in read_chunks(data, on_warning=reporter.warn))
+
+
+def _write(output: str, parts: Iterator[Dataset], feature_map: FeatureMap, reporter: Reporter) -> int:
+    """Writes all parts and returns the number of examples."""
+    from svmkit.io.dense_text import lines
+    from svmkit.io.files import atomic_output
+
+    n, step = 0, max(1, _VALUES // feature_map.dim)
+    with atomic_output(output) as out:
+        for dataset in parts:
+            for first in range(0, dataset.n, step):
+                last = min(first + step, dataset.n)
+                for text in lines(dataset, first, last, feature_map.transform(dataset.rows.part(first, last))):
+                    out.write(text)
+                n += last - first
+                reporter.show(lambda elapsed, n=n: f"{elapsed:.1f} s, {n:,} examples mapped")  # type: ignore[misc]
+    return n

@@ -1,0 +1,104 @@
+"""``svmkit approx --report``: the error of every map's kernel matrix against its number of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from svmkit.cli import files, pictures
+from svmkit.cli.progress import Reporter
+from svmkit.cli.report import to_json
+from svmkit.config import LANDMARKS, TrainConfig
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+
+#: Stream of random numbers that the sample is drawn by, apart from those of the maps.
+_SAMPLE = 1 << 44
+_MEASURES = {"spectral": "spectral norm", "frobenius": "Frobenius norm"}
+
+
+def run(
+    data: str, config: TrainConfig, dims: Sequence[int], sample: int, picture: str | None, as_json: bool, quiet: bool
+) -> None:
+    """Prints the table, and draws it where asked."""
+    if picture is not None:
+        if not pictures.available():
+            raise UsageError("--picture: matplotlib is not installed; pip install svmkit[plot] brings it")
+        files.check_output(picture, data)
+    with Reporter(quiet) as reporter:
+        files.begin(config.threads, reporter)
+        dataset = files.read_data(data, reporter)
+        found = []
+        for row in _measured(dataset, config, sorted(set(dims)), sample):
+            found.append(row)
+            reporter.show(lambda elapsed, row=row: f"{elapsed:.1f} s, {row['map']} with {row['dim']} features")  # type: ignore[misc]
+    click.echo(to_json({"n": dataset.n, "sample": min(sample, dataset.n), "errors": found}) if as_json else _table(found))
+    if picture is not None:
+        files.write(picture, _picture(found))
+
+
+def _kinds(config: TrainConfig) -> list[tuple[str, dict[str, Any]]]:
+    """The maps to be measured, by name, with their settings: all, or those of the one that is asked for."""
+    kinds: list[tuple[str, dict[str, Any]]] = []
+    if config.map in (None, "nystroem"):
+        kinds += [(f"nystroem {name}", {"map": "nystroem", "landmarks": name}) for name in LANDMARKS]
+    if config.map == "fourier" or (config.map is None and config.kernel == "rbf"):
+        kinds += [("fourier", {"map": "fourier", "orthogonal": False})]
+        kinds += [("fourier orthogonal", {"map": "fourier", "orthogonal": True})]
+    return kinds
+
+
+def _measured(dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample: int) -> Iterator[dict[str, Any]]:
+    """One map and number of features after another, with its errors; no more landmarks than rows."""
+    import numpy as np
+
+    from svmkit import maps
+    from svmkit.engine import rng
+    from svmkit.maps.quality import errors, kernel_matrix
+    from svmkit.pairs import kernel_of
+
+    rows, kernel = dataset.rows, kernel_of(config, dataset.n_features)
+    some = rows.take(np.sort(rng.permutation(config.seed, _SAMPLE, rows.n)[:sample]))
+    K = kernel_matrix(some, kernel)
+    for name, settings in _kinds(config):
+        for dim in dims:
+            if settings["map"] == "nystroem" and dim > rows.n:
+                continue
+            made = maps.fit(rows, kernel, replace(config, dim=dim, **settings))
+            yield {"map": name, "dim": dim, **errors(made, some, K)._asdict()}
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    """A line a map and number of features."""
+    lines = [f"{'map':<20}{'features':>10}{'spectral':>12}{'frobenius':>12}"]
+    lines += [f"{row['map']:<20}{row['dim']:>10}{row['spectral']:>12.4g}{row['frobenius']:>12.4g}" for row in found]
+    return "\n".join(lines)
+
+
+def _picture(found: list[dict[str, Any]]) -> bytes:
+    """PNG: both errors against the number of features."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.2), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    for panel, (measure, label) in zip(figure.subplots(1, 2), _MEASURES.items(), strict=True):
+        for number, name in enumerate(dict.fromkeys(row["map"] for row in found)):
+            curve = [(row["dim"], row[measure]) for row in found if row["map"] == name]
+            panel.plot(*zip(*curve, strict=True), label=name, **pictures.style(number, len(curve)))
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log", nonpositive="mask")
+        panel.set_xlabel("features")
+        panel.set_ylabel(f"relative error, {label}")
+        panel.grid(True, which="major", linewidth=0.4, color="#cccccc")
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    out = BytesIO()
+    figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()

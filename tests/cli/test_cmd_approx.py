@@ -1,0 +1,151 @@
+"""``svmkit approx`` from the outside: mapped files, maps kept and used again, the report, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle import dense_kernel
+from shell import process, strict_json, svmkit
+from zoo import points
+
+from svmkit import maps
+from svmkit.cli import approx_map, pictures
+from svmkit.data import Dataset, Rows
+from svmkit.io import chunks
+from svmkit.io.libsvm_data import read_dataset, write_dataset
+from svmkit.io.map_file import read_map
+from svmkit.maps.quality import errors
+from svmkit.problem import RBF, Kernel
+
+OPTIONS = {"fourier": ("--map", "fourier", "-g", "0.5"), "nystroem": ("--map", "nystroem", "-g", "0.5")}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    X, y = points(150, 4, seed=1)
+    write_dataset(str(tmp_path / "d"), Dataset(Rows.from_dense(X), y))
+    return tmp_path / "d"
+
+
+@pytest.mark.parametrize("more", [(), ("--orthogonal",), ("-j", "1")])
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_a_mapped_file_holds_the_features(kind: str, more: tuple[str, ...], data: Path, tmp_path: Path) -> None:
+    done = svmkit("approx", *OPTIONS[kind], *more, "--dim", "20", "--save", tmp_path / "m", data, tmp_path / "out")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "150 examples of 20 features written" in done.stderr
+    before, after = read_dataset(str(data)), read_dataset(str(tmp_path / "out"))
+    features = read_map(str(tmp_path / "m")).transform(before.rows)
+    assert np.array_equal(after.rows.to_dense()[:, 1:].astype(np.float32), features)
+    assert np.array_equal(after.y, before.y)
+    again = svmkit("approx", "--load", tmp_path / "m", "-q", data)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout == (tmp_path / "out").read_text()
+
+
+def test_data_are_mapped_part_by_part(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks of few lines and of few features; and from standard input to standard output."""
+    svmkit("approx", *OPTIONS["fourier"], "--dim", "8", data, tmp_path / "whole")
+    monkeypatch.setattr(approx_map, "_VALUES", 100)
+    monkeypatch.setitem(chunks.read_chunks.__kwdefaults__, "chunk_bytes", 999)
+    svmkit("approx", *OPTIONS["fourier"], "--dim", "8", data, tmp_path / "parts")
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+    done = process("approx", *OPTIONS["fourier"], "--dim", "8", "-", "-", stdin=data.read_bytes())
+    assert done.stdout == (tmp_path / "whole").read_text()
+
+
+def test_nothing_is_left_behind_a_bad_line(data: Path, tmp_path: Path) -> None:
+    with data.open("a") as file:
+        file.write("1 1:x\n")
+    for kind in OPTIONS.values():
+        done = svmkit("approx", *kind, data, tmp_path / "out", "--save", tmp_path / "m")
+        assert done.returncode == 1
+        assert "line 151" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_the_report_is_what_the_maps_are_measured_by(data: Path) -> None:
+    done = svmkit("approx", "--report", "--json", "-g", "0.5", "--dims", "40,10,10,400", "--sample", "60", data)
+    report = strict_json(done.stdout)
+    assert (report["n"], report["sample"]) == (150, 60)
+    names = {"nystroem pivoted", "nystroem kmeans", "nystroem uniform", "fourier", "fourier orthogonal"}
+    assert {row["map"] for row in report["errors"]} == names
+    for name in names:
+        dims = [row["dim"] for row in report["errors"] if row["map"] == name]
+        assert dims == ([10, 40] if name.startswith("nystroem") else [10, 40, 400])  # no more landmarks than rows
+        series = [row["frobenius"] for row in report["errors"] if row["map"] == name]
+        assert series == sorted(series, reverse=True)
+    table = svmkit("approx", "--report", "-g", "0.5", "--dims", "40,10", "--sample", "60", "--map", "fourier", data)
+    lines = table.stdout.splitlines()
+    assert lines[0].split() == ["map", "features", "spectral", "frobenius"]
+    assert [line.split()[-3] for line in lines[1:]] == ["10", "40", "10", "40"]
+
+
+def test_errors_are_those_of_the_matrices() -> None:
+    rows, kernel = Rows.from_dense(points(40, 3, seed=2)[0]), Kernel(RBF, 0.5)
+    made = maps.from_dict(
+        {"map": "fourier", "version": 1, "gamma": 0.5, "dim": 30, "seed": 1, "orthogonal": False, "n_features": 3}
+    )
+    K, phi = dense_kernel(rows, rows, kernel), made.transform(rows).astype(np.float64)
+    found = errors(made, rows, K)
+    assert np.isclose(found.spectral, np.linalg.norm(K - phi @ phi.T, 2) / np.linalg.norm(K, 2))
+    assert np.isclose(found.frobenius, np.linalg.norm(K - phi @ phi.T) / np.linalg.norm(K))
+
+
+def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    options = ("approx", "--report", "-g", "0.5", "--dims", "10,20", "--sample", "30", "--picture")
+    assert svmkit(*options, tmp_path / "p.png", data).returncode == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(pictures, "available", lambda: False)
+    refused = svmkit(*options, tmp_path / "q.png", data)
+    assert refused.returncode == 2
+    assert "svmkit[plot]" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ((), "give --map, --load or --report"),
+        (("--map", "fourier", "--load", "m"), "one of them"),
+        (("--load", "m", "-g", "2"), "-g beside --load"),
+        (("--load", "m", "--dim", "9"), "--dim beside --load"),
+        (("--load", "m", "--save", "x"), "--save goes with --map"),
+        (("--map", "fourier", "--picture", "x"), "--picture goes with --report"),
+        (("--map", "fourier", "--json"), "--json goes with --report"),
+        (("--map", "fourier", "-t", "0"), "only the rbf kernel"),
+        (("--map", "nystroem", "-t", "4"), "no vectors to map"),
+        (("--map", "nystroem", "--dim", "0"), "--dim: 0 must lie in"),
+        (("--report", "--dims", "3,x"), "not a list of whole numbers"),
+        (("--report", "--dims", "0"), "must be at least 1"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(args: tuple[str, ...], why: str, data: Path, tmp_path: Path) -> None:
+    done = svmkit("approx", *args, data, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_a_report_has_no_output_file(data: Path, tmp_path: Path) -> None:
+    assert "--picture" in svmkit("approx", "--report", data, tmp_path / "x").stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "not a map written by"),
+        ("[1]", "not a map written by"),
+        (json.dumps({"map": "fourier"}), "not a feature map that"),
+    ],
+)
+def test_files_that_are_no_maps_are_refused(content: str, why: str, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "m").write_text(content)
+    done = svmkit("approx", "--load", tmp_path / "m", data)
+    assert done.returncode == 1
+    assert f"{tmp_path / 'm'}: " in done.stderr
+    assert why in done.stderr
+    missing = svmkit("approx", "--load", tmp_path / "none", data)
+    assert "can't open map file" in missing.stderr
