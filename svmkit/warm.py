@@ -43,6 +43,7 @@ def join(dataset: Dataset, model: Model) -> Warm:
     nobody = np.empty(0, dtype=np.int64)
     place = find_rows(model.rows, model.class_starts, dataset.rows, [by_label.get(x, nobody) for x in model.labels.tolist()])
     added = np.flatnonzero(place < 0)
+    _check_added(model, added)
     place[added] = dataset.n + np.arange(len(added))
     if len(added) == 0:
         return Warm(model, dataset, place, 0)
@@ -65,6 +66,19 @@ def _check(model: Model) -> None:
         raise ModelError("--init: the model has a precomputed kernel: it holds numbers of examples, not the examples")
     if model.kernel.kind == LINEAR and any(len(machine.coef) == 1 for machine in model.machines):
         raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
+
+
+def _check_added(model: Model, added: Ints) -> None:
+    """Raises ModelError where a row that would be added speaks for another class than its own: then its label is not known."""
+    foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
+    for (i, _), machine in zip(model.pairs, model.machines, strict=True):
+        own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
+        foreign[machine.index] |= (machine.coef > 0) != own
+    if foreign[added].any():
+        raise ModelError(
+            "--init: not all rows of the model are examples: some are not among the data and have the sign of another class "
+            "(models of --map or of few basis vectors are no start)"
+        )
 
 
 def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, problem: Problem) -> Floats:

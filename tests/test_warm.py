@@ -132,9 +132,13 @@ def test_what_cannot_be_gone_on_from() -> None:
         (replace(model, svm_type="epsilon_svr"), "epsilon_svr"),
         (fit(dataset, TrainConfig(kernel="linear", solver="sdca", bias="none")).model, "weight vector"),
         (replace(model, kernel=model.kernel._replace(kind=4)), "precomputed"),
+        (
+            fit(dataset, replace(CONFIG, solver="sdca", bias="none", map="nystroem", dim=8, landmarks="kmeans")).model,
+            "not all rows",
+        ),
     ):
         assert isinstance(bad, Model)
         with pytest.raises(ModelError, match=why):
             join(dataset, bad)
-    with pytest.raises(UsageError, match="pegasos begins anew each time; those that go on from a model are smo, pair, sdca"):
+    with pytest.raises(UsageError, match="pegasos begins anew each time; those that go on from a model are smo, pair"):
         fit(dataset, replace(CONFIG, solver="pegasos"), warm=join(dataset, model))
