@@ -376,35 +376,47 @@ def _put_row(K: Any, values: Any, s: Any, slots: Any, kept: Any, counts: Any) ->
         K[place, t] = values[t]
 
 
-def _empty_stage(K: Any, stage: Any, staged: Any, slots: Any, kept: Any, counts: Any) -> None:
-    """Members' staged rows move into the store, whose other rows get their entries for them."""
+def _close_stage(staged: Any, slots: Any, kept: Any, counts: Any) -> Any:
+    """Gives members whose rows are staged places in the store; returns how many they are, listed in STAYED.
+
+    ``spread`` then does the rest; until then DONE of such a place is −1 − p, p staged, and of others 0.
+    """
     n = 0
+    for place in range(kept.shape[1]):
+        kept[DONE, place] = 0
     for number in range(counts[N_JOINED]):
         p = staged[JOINED, number]
-        if slots[PLACE, staged[SLOT, p]] == _STAGED - p:
+        s = staged[SLOT, p]
+        if slots[PLACE, s] == _STAGED - p:
             staged[STAYED, n] = p
             n += 1
-    for place in range(kept.shape[1]):
+            kept[DONE, _row_for(s, slots, kept, counts)] = -1 - p
+    counts[N_JOINED], counts[N_STAGED], counts[AT] = 0, 0, 0
+    return n
+
+
+def _spread(K: Any, stage: Any, staged: Any, kept: Any, top: Any, n: Any, first: Any, last: Any) -> None:
+    """Rows first … last − 1 of the store: staged ones move in, the others get their entries for the ``n`` that have stayed."""
+    for place in range(first, last):
         s = kept[OWNER, place]
-        if s >= 0:
+        if s >= 0 and kept[DONE, place] < 0:
+            p = -1 - kept[DONE, place]
+            for t in range(top):
+                K[place, t] = stage[p, t]
+        elif s >= 0:
             for number in range(n):
                 p = staged[STAYED, number]
                 K[place, staged[SLOT, p]] = stage[p, s]
         kept[DONE, place] = 0
-    counts[N_JOINED] = 0
-    for number in range(n):
-        p = staged[STAYED, number]
-        place = _row_for(staged[SLOT, p], slots, kept, counts)
-        for t in range(counts[TOP]):
-            K[place, t] = stage[p, t]
-    counts[N_STAGED] = 0
-    counts[AT] = 0
 
 
-def _respond(rows: Any, n: Any, alpha: Any, top: Any, out: Any) -> None:
-    """out[p] = Σ_s rows[p, s] α_s."""
-    for p in range(n):
-        out[p] = _dot(rows[p], alpha, top)
+def _respond(values: Any, alpha: Any, top: Any, out: Any) -> None:
+    """out[p] += Σ_s values[s, p] α_s."""
+    for s in range(top):
+        a = alpha[s]
+        if a != 0.0:
+            for p in range(len(out)):
+                out[p] += a * float64(values[s, p])
 
 
 _SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"
@@ -413,6 +425,7 @@ adopt = both_precisions(
     _adopt, "void(R[:, :], R[:, :], i8, f8[:, :], i8[:, :], f8[:, :], i8[:, :], i8[:], i8[:], f8[:], f8[:])"
 )
 put_row = both_precisions(_put_row, "void(R[:, :], R[:], i8, i8[:, :], i8[:, :], i8[:])")
-empty_stage = both_precisions(_empty_stage, "void(R[:, :], R[:, :], i8[:, :], i8[:, :], i8[:, :], i8[:])")
-respond = both_precisions(_respond, "void(R[:, :], i8, f8[:], i8, f8[:])")
+close_stage = compiled("i8(i8[:, :], i8[:, :], i8[:, :], i8[:])")(_close_stage)
+spread = both_precisions(_spread, "void(R[:, :], R[:, :], i8[:, :], i8[:, :], i8, i8, i8, i8)")
+respond = both_precisions(_respond, "void(R[:, :], f8[:], i8, f8[:])")
 refresh = compiled(f"void({_SLOTS})", ORDERED)(_refresh)

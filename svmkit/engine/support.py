@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.data import Floats, Ints
 from svmkit.engine import online
 from svmkit.engine.kernels import Engine
@@ -21,7 +22,10 @@ from svmkit.engine.kernels import Engine
 STAGED = 128
 #: Rows of K kept at least, and slots at least.
 _LEAST_ROWS, _LEAST_SLOTS = 16, 256
-_GROWTH = 1.5
+#: Slots at first; they become this many times more at once where that many are needed and find room, later by the last factor.
+_FIRST_SLOTS, _FIRST_GROWTH, _GROWTH = 4096, 4, 1.5
+#: Entries that a piece of work in emptying the stage writes.
+_PIECE = 20_000
 
 
 class SupportSet:
@@ -35,8 +39,9 @@ class SupportSet:
         """``most``: members there can be, if that is known."""
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.packed.real).itemsize, 1)
-        capacity = max(isqrt(self._values), _LEAST_SLOTS)
-        capacity = _whole_lines(capacity if most is None else min(capacity, most + STAGED))
+        whole = max(isqrt(self._values), _LEAST_SLOTS)
+        self._whole = whole if most is None else min(whole, most + STAGED)
+        capacity = _whole_lines(min(self._whole, _FIRST_SLOTS))
         self.reals = np.zeros((8, capacity))
         self.slots = np.zeros((5, capacity), np.int64)
         self._clear_slots(0)
@@ -126,10 +131,21 @@ class SupportSet:
     def room(self) -> int:
         """How many more examples can be staged; where there were none, the stage is emptied first."""
         if self.counts[online.N_STAGED] == STAGED:
-            online.empty_stage[self.engine.packed.real](self.K, self.stage, self.staged, self.slots, self.kept, self.counts)
+            self._empty_stage()
             if self.counts[online.TOP] + STAGED > self.reals.shape[1]:
                 self._grow()
         return STAGED - int(self.counts[online.N_STAGED])
+
+    def _empty_stage(self) -> None:
+        n = online.close_stage(self.staged, self.slots, self.kept, self.counts)
+        top, n_rows = int(self.counts[online.TOP]), len(self.K)
+        n_pieces = max(1, min(top * n // _PIECE, 16))
+        cuts = [min(top, n_rows) * k // n_pieces for k in range(n_pieces)] + [n_rows]
+
+        def piece(k: int) -> None:
+            online.spread[self.engine.packed.real](self.K, self.stage, self.staged, self.kept, top, n, cuts[k], cuts[k + 1])
+
+        parallel.run_pieces(piece, n_pieces)
 
     def open(self, rows: Ints, C: Floats, values: NDArray[Any] | None = None) -> None:
         """Stages examples, as many as there is room for at most; ``values`` (TOP,) are the kernel values of a single one."""
@@ -172,23 +188,27 @@ class SupportSet:
         pair = self.counts[[online.FIRST, online.SECOND]]
         missing = pair[self.slots[online.PLACE, pair] == online.NOWHERE]
         occupants = self.slots[online.ROW, : self.counts[online.TOP]]
-        values = self.engine.block(occupants[missing], occupants)
-        for s, row in zip(missing, values, strict=True):
+        values = self.engine.block(occupants, occupants[missing])
+        for s, row in zip(missing, values.T.copy(), strict=True):
             online.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
         self.counts[online.EVALUATIONS] += len(missing) * self.size
 
     def _grow(self) -> None:
-        """More slots. The rows kept are given up: a longer row takes the place of more than one."""
-        old = self.reals.shape[1]
-        capacity = _whole_lines(int(old * _GROWTH))
-        stage = self.stage
+        """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
+        old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[online.N_FREE_ROWS])
+        capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old)))
         self.reals = np.pad(self.reals, ((0, 0), (0, capacity - old)))
         self.slots = np.pad(self.slots, ((0, 0), (0, capacity - old)))
         self._clear_slots(old)
-        self.slots[online.PLACE][self.slots[online.PLACE] >= 0] = online.NOWHERE
-        del self.K
         self._make_room(capacity)
-        self.stage[:, :old] = stage
+        n_old, n_rows = len(K), len(self.K)
+        if n_old > n_rows:
+            self.slots[online.PLACE][self.slots[online.PLACE] >= 0] = online.NOWHERE
+            return
+        self.K[:n_old, :old] = K
+        self.kept[: online.FREE_ROW, :n_old] = kept[: online.FREE_ROW]
+        self.kept[online.FREE_ROW, n_rows - n_old : n_rows - n_old + n_free] = kept[online.FREE_ROW, :n_free]
+        self.counts[online.N_FREE_ROWS] = n_rows - n_old + n_free
 
     def adopt(self, alpha: Floats, g: Floats) -> None:
         """All that are staged and wait join S with these coefficients and gradients."""
@@ -204,11 +224,11 @@ class SupportSet:
     # --- selection --------------------------------------------------------------------------------------------------------
 
     def look_at(self, rows: Ints) -> tuple[NDArray[Any], Floats]:
-        """Kernel values (k, TOP) of rows against the slots, and f (k,) of the rows by the solution so far."""
+        """Kernel values (TOP, k) of the slots against rows, and f (k,) of the rows by the solution so far."""
         top = int(self.counts[online.TOP])
-        values = self.engine.block(rows, self.slots[online.ROW, :top])
-        out = np.empty(len(rows))
-        online.respond[self.engine.packed.real](values, len(rows), self.reals[online.ALPHA], top, out)
+        values = self.engine.block(self.slots[online.ROW, :top], rows)
+        out = np.zeros(len(rows))
+        online.respond[self.engine.packed.real](values, self.reals[online.ALPHA], top, out)
         return values, out + self.bias
 
     # --- changes from outside ---------------------------------------------------------------------------------------------

@@ -277,7 +277,7 @@ def _selected(state: State, problem: Problem) -> tuple[int, NDArray[Any]]:
     support.count((used - 1) * support.size)  # that of the chosen one is counted when it is learned
     score = problem.y[rows[:used]] * f[:used] if selection == "gradient" else np.abs(f[:used])
     best = int(np.argmin(score))
-    return int(rows[best]), parts[best // group][best % group]
+    return int(rows[best]), parts[best // group][:, best % group]
 
 
 # --- warm start -----------------------------------------------------------------------------------------------------------
