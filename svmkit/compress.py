@@ -1,0 +1,285 @@
+"""A trained model re-expressed on few basis vectors: the same decision functions, as nearly as so many vectors can give them.
+
+Let machine m have F_m = Σ_i α_im φ(s_i) in feature space. On basis vectors z_1 … z_k the nearest is G_m = Σ_j β_jm φ(z_j) with
+
+    β_m = (K_ZZ + εI)⁻¹ K_ZS α_m
+
+The z start as support vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely, to where
+Σ_m ‖F_m − G_m‖²/‖F_m‖² with β at its best for them is least (L-BFGS): reduced sets, which need a fraction of the vectors that
+chosen ones do. With data at hand β and rho are in the end those of least squares on the decision values there, in place of
+feature space: that is nearer where data lie. A linear machine is one vector, w, at no loss.
+
+Machine (i, j) of a multi-class model has basis vectors of classes i and j alone, as LIBSVM's format wants; so each class has a
+share of them. Memory: the support vectors as a dense matrix, and k kernel values for each.
+
+Papers: Burges, "Simplified support vector decision rules" (ICML 1996); Schölkopf et al., "Input space versus feature space in
+kernel-based methods", IEEE Trans. Neural Networks 10 (1999), for reduced sets, which are found there one vector after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints, Rows, stack
+from svmkit.engine import linear
+from svmkit.engine.kernels import Columns, cross_apply
+from svmkit.errors import UsageError
+from svmkit.maps import landmarks
+from svmkit.model import Machine, Model, decision_values, predict
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+Singles = NDArray[np.float32]
+
+#: ε relative to the mean of K_ZZ's diagonal, in feature space and (relative to the sum over the rows) on data.
+_RIDGE, _DATA_RIDGE = 1e-6, 1e-9
+#: Dense support vectors beyond so many values stay where they are; pieces that gradients are cut into.
+_DENSE_VALUES, _PIECES = 1 << 28, 8
+#: Rows of data taken at a time.
+_DATA_ROWS = 4096
+#: Below any norm that is not 0.
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Change:
+    """How two models differ on rows: |Δf| over all machines, largest and mean; labels that are not the same."""
+
+    largest: float
+    mean: float
+    flipped: int
+
+
+def change(before: Model, after: Model, rows: Rows) -> Change:
+    """What the second model does differently on ``rows``."""
+    f, g = decision_values(before, rows), decision_values(after, rows)
+    apart = np.abs(f - g)
+    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if before.labels is not None else 0
+    return Change(float(apart.max(initial=0.0)), float(apart.mean()) if apart.size else 0.0, flipped)
+
+
+def compress(model: Model, count: int, seed: int = 0, data: Rows | None = None, steps: int = 100) -> Model:
+    """``model`` on at most ``count`` basis vectors, ``steps`` of L-BFGS; ``data`` (labels are not needed) as said above.
+
+    It comes back as it is where it has no more support vectors. Raises UsageError for a kernel without feature space, or
+    where there are too few vectors for the classes.
+    """
+    if model.kernel.kind in (PRECOMPUTED, SIGMOID):
+        raise UsageError(f"a model with the {model.kernel.name} kernel cannot be re-expressed on other basis vectors")
+    if model.map is not None:
+        raise UsageError(f"the model has weights of {model.map.dim} mapped features and no support vectors to make fewer")
+    if model.n_support <= count:
+        return model
+    if model.kernel.kind == LINEAR:
+        return _folded(model, count)
+    basis, groups = _chosen(model, count, seed)
+    if model.kernel.kind == RBF and steps > 0 and model.n_support * len(np.unique(model.rows.indices)) <= _DENSE_VALUES:
+        basis = _moved(model, basis, groups, steps)
+    used = [_members(model, groups, pair) for pair in range(len(model.machines))]
+    if data is None:
+        beta, rho = _in_feature_space(model, basis, used)
+    else:
+        beta, rho = _on_data(model, basis, used, data)
+    return _model_on(model, basis, groups, [Machine(u, b, r) for u, b, r in zip(used, beta, rho, strict=True)])
+
+
+# --- what the machines are made of ----------------------------------------------------------------------------------------
+
+
+def _alphas(model: Model) -> Floats:
+    """α (n_support, machines)."""
+    table = np.zeros((model.n_support, len(model.machines)))
+    for number, machine in enumerate(model.machines):
+        table[machine.index, number] = machine.coef
+    return table
+
+
+def _several(model: Model) -> bool:
+    """Whether machines have parts of the rows each."""
+    return model.n_class > 2 and model.multiclass == "ovo"
+
+
+def _members(model: Model, groups: Ints, number: int) -> Ints:
+    """Which basis vectors machine ``number`` may use; ``groups`` (k,) are their classes."""
+    if not _several(model):
+        return np.arange(len(groups))
+    return np.flatnonzero(np.isin(groups, model.pairs[number]))
+
+
+def _chosen(model: Model, count: int, seed: int) -> tuple[Rows, Ints]:
+    """Support vectors for a start, and the class of each, ascending."""
+    starts = model.class_starts
+    if not _several(model):
+        picked = np.sort(landmarks.pivots(model.rows, model.kernel, count, seed))
+        return model.rows.take(picked), np.searchsorted(starts, picked, side="right") - 1
+    sizes = np.diff(starts)
+    if count < np.count_nonzero(sizes):
+        raise UsageError(f"{count} basis vectors are too few for {np.count_nonzero(sizes)} classes: each needs one")
+    shares = _shares(sizes, count)
+    parts, groups = [], []
+    for number, share in enumerate(shares.tolist()):
+        own = model.rows.part(int(starts[number]), int(starts[number + 1]))
+        picked = np.sort(landmarks.pivots(own, model.kernel, share, seed))
+        parts.append(own.take(picked))
+        groups.append(np.full(len(picked), number))
+    return stack(parts), np.concatenate(groups)
+
+
+def _shares(sizes: Ints, count: int) -> Ints:
+    """``count`` in proportion to ``sizes``, at least 1 where that is not 0, none above its size, by largest remainders."""
+    shares: Ints = np.minimum(np.maximum(sizes * count // sizes.sum(), sizes > 0), sizes)
+    while shares.sum() != count:
+        wanted = sizes * count / sizes.sum() - shares
+        if shares.sum() < count:
+            shares[np.argmax(np.where(shares < sizes, wanted, -np.inf))] += 1
+        else:
+            shares[np.argmin(np.where(shares > 1, wanted, np.inf))] -= 1
+    return shares
+
+
+def _model_on(model: Model, basis: Rows, groups: Ints, machines: list[Machine]) -> Model:
+    counts = None if model.class_counts is None else np.bincount(groups, minlength=model.n_class)
+    return replace(model, rows=basis, machines=tuple(machines), class_counts=counts)
+
+
+def _folded(model: Model, count: int) -> Model:
+    """Linear machines as w each, a row of the machine's first class."""
+    if count < len(model.machines):
+        raise UsageError(f"a linear model of {len(model.machines)} machines needs as many basis vectors, not {count}")
+    width = model.rows.n_features + 1
+    parts, machines = [], []
+    for number, (machine, alpha) in enumerate(zip(model.machines, _alphas(model).T, strict=True)):
+        w = linear.fold(model.rows, np.ascontiguousarray(alpha), width)
+        filled = np.flatnonzero(w)
+        parts.append(Rows(w[filled], filled.astype(np.int32), np.array([0, len(filled)]), model.rows.n_features))
+        machines.append(Machine(np.array([number]), np.ones(1), machine.rho))
+    firsts = [i for i, _ in model.pairs] if model.labels is not None else [0]
+    return _model_on(model, stack(parts), np.array(firsts), machines)
+
+
+# --- coefficients ---------------------------------------------------------------------------------------------------------
+
+
+def _gram(kernel: Kernel, basis: Rows) -> Floats:
+    values: Floats = Columns(basis, kernel).block(basis)
+    return values
+
+
+def _ridged(gram: Floats, share: float) -> Floats:
+    """``gram`` + ``share`` of its mean diagonal."""
+    return gram + share * float(np.diagonal(gram).mean()) * np.eye(len(gram))
+
+
+def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list[Floats], list[float]]:
+    """β and rho (the model's own) of each machine."""
+    gram = _ridged(_gram(model.kernel, basis), _RIDGE)
+    target = cross_apply(basis, model.rows, model.kernel, _alphas(model))
+    beta = [np.linalg.solve(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)]
+    return beta, [machine.rho for machine in model.machines]
+
+
+def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
+    """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least."""
+    columns, k = Columns(basis, model.kernel), basis.n
+    normal, target = np.zeros((k + 1, k + 1)), np.zeros((k + 1, len(used)))
+    for first in range(0, data.n, _DATA_ROWS):
+        some = data.part(first, min(first + _DATA_ROWS, data.n))
+        values = np.append(columns.block(some), np.full((some.n, 1), -1.0), axis=1)
+        normal += values.T @ values
+        target += values.T @ decision_values(model, some)
+    beta, rho = [], []
+    for number, members in enumerate(used):
+        kept = np.append(members, k)
+        found = np.linalg.solve(_ridged(normal[np.ix_(kept, kept)], _DATA_RIDGE), target[kept, number])
+        beta.append(found[:-1])
+        rho.append(float(found[-1]))
+    return beta, rho
+
+
+# --- basis vectors that move ----------------------------------------------------------------------------------------------
+
+
+def _moved(model: Model, basis: Rows, groups: Ints, steps: int) -> Rows:
+    """The basis vectors where at most ``steps`` steps of L-BFGS take them; rbf."""
+    from scipy.optimize import minimize
+
+    names = np.unique(model.rows.indices)
+    if len(names) == 0:
+        return basis
+    support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
+    middle, unit = support.mean(axis=0), model.kernel.gamma**-0.5
+    distance = _Distance(model, ((support - middle) / unit).astype(np.float32), groups)
+    first = ((begin - middle) / unit).ravel()
+    found = minimize(distance, first, jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    rows = Rows.from_dense(middle + unit * found.x.reshape(begin.shape))
+    return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
+
+
+def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
+    """The columns ``names`` as a matrix."""
+    numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
+    return rows._replace(indices=numbers, n_features=len(names)).to_dense()[:, 1:]
+
+
+class _Distance:
+    """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of the basis vectors; rbf of gamma 1, float32."""
+
+    def __init__(self, model: Model, support: Singles, groups: Ints) -> None:
+        alphas = _alphas(model)
+        responses = cross_apply(model.rows, model.rows, model.kernel, alphas)
+        norms = np.sqrt(np.maximum(np.einsum("im,im->m", alphas, responses), _TINY))
+        self.support, self.alphas = support, (alphas / norms).astype(np.float32)
+        self.used = [_members(model, groups, number) for number in range(len(model.machines))]
+        self.cuts = np.linspace(0, len(support), _PIECES + 1).astype(np.int64).tolist()
+
+    def __call__(self, flat: Floats) -> tuple[float, Floats]:
+        """Value and gradient: with ∇K(z, x) = 2 K (x − z), that for z_j is 2 Σ_m β_jm (Σ_l β_lm ∇K_jl − Σ_i α_im ∇K_ji)."""
+        z = flat.reshape(-1, self.support.shape[1]).astype(np.float32)
+        values = self._pieces(lambda i: _rbf(z, self._part(self.support, i)))
+        target = np.zeros((len(z), self.alphas.shape[1]))
+        for number, K in enumerate(values):
+            target += K @ self._part(self.alphas, number)
+        gram = _rbf(z, z).astype(np.float64)
+        beta = self._solve(gram, target)
+        narrow = beta.astype(np.float32)
+        gradient = _towards(gram * (beta @ beta.T), z, z)
+        for part in self._pieces(
+            lambda i: _towards(values[i] * (narrow @ self._part(self.alphas, i).T), self._part(self.support, i), z)
+        ):
+            gradient -= part
+        return -float(np.sum(target * beta)), 4.0 * gradient.ravel()
+
+    def _solve(self, gram: Floats, target: Floats) -> Floats:
+        ridged, beta = _ridged(gram, _RIDGE), np.zeros(target.shape)
+        for number, members in enumerate(self.used):
+            beta[members, number] = np.linalg.solve(ridged[np.ix_(members, members)], target[members, number])
+        return beta
+
+    def _part(self, table: Singles, number: int) -> Singles:
+        return table[self.cuts[number] : self.cuts[number + 1]]
+
+    def _pieces(self, work: Callable[[int], NDArray[Any]]) -> list[NDArray[Any]]:
+        out: list[NDArray[Any]] = [np.empty(0)] * _PIECES
+
+        def piece(number: int) -> None:
+            out[number] = work(number)
+
+        parallel.run_pieces(piece, _PIECES)
+        return out
+
+
+def _rbf(left: Singles, right: Singles) -> Singles:
+    """exp(−‖x − z‖²)."""
+    values: Singles = np.einsum("ij,ij->i", left, left)[:, None] + np.einsum("ij,ij->i", right, right) - 2.0 * (left @ right.T)
+    np.exp(-np.maximum(values, 0.0, out=values), out=values)
+    return values
+
+
+def _towards(weights: NDArray[Any], ends: Singles, z: Singles) -> NDArray[Any]:
+    """Σ_i weights_ji (end_i − z_j) for each j."""
+    return np.asarray(weights @ ends - weights.sum(axis=1)[:, None] * z)

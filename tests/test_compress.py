@@ -1,0 +1,189 @@
+"""Compressed models: coefficients and gradient from their definitions, exactness at the ends, less error with more vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import dense_kernel
+from zoo import points
+
+from svmkit import compress as compressing
+from svmkit.compress import change, compress
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Rows
+from svmkit.errors import UsageError
+from svmkit.fit import fit
+from svmkit.io.model_libsvm import model_text, parse_model
+from svmkit.model import Machine, Model, decision_values
+from svmkit.problem import PRECOMPUTED, RBF, SIGMOID, Kernel
+
+
+def trained(n_class: int = 2, kernel: str = "rbf", n: int = 240, multiclass: str = "ovo", gamma: float = 0.3) -> Model:
+    X, _ = points(n, 4, seed=n_class)
+    y = np.digitize(X[:, 0] + np.sin(2 * X[:, 1]), np.linspace(-1, 1, n_class + 1)[1:-1]).astype(np.float64)
+    settings: dict[str, Any] = dict(C=3.0, gamma=gamma, kernel=kernel, coef0=1.0, multiclass=multiclass)
+    return fit(Dataset(Rows.from_dense(X), y), TrainConfig(**settings)).model
+
+
+def regression() -> Model:
+    X, _ = points(50, 3, seed=1)
+    coef = np.random.default_rng(1).normal(size=50)
+    return Model("epsilon_svr", Kernel(RBF, 0.4), Rows.from_dense(X), (Machine(np.arange(50), coef, 0.7),))
+
+
+def fresh(n: int = 300) -> Rows:
+    return Rows.from_dense(points(n, 4, seed=99)[0])
+
+
+def distances(before: Model, after: Model) -> Floats:
+    """‖F − G‖²/‖F‖² of each machine, from dense kernel matrices."""
+    found = []
+    for one, other in zip(before.machines, after.machines, strict=True):
+        S, Z = before.rows.take(one.index), after.rows.take(other.index)
+        across = one.coef @ dense_kernel(S, Z, before.kernel) @ other.coef
+        norm2 = one.coef @ dense_kernel(S, S, before.kernel) @ one.coef
+        found.append(1 + (other.coef @ dense_kernel(Z, Z, before.kernel) @ other.coef - 2 * across) / norm2)
+    return np.array(found)
+
+
+SEVERAL = [(2, "ovo"), (4, "ovo"), (4, "ovr")]
+
+
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_more_vectors_come_nearer_and_moved_ones_nearer_still(n_class: int, multiclass: str) -> None:
+    model = trained(n_class, multiclass=multiclass)
+    chosen, moved = [], []
+    for count in (8, 20, 50):
+        for steps, found in ((0, chosen), (100, moved)):
+            small = compress(model, count, steps=steps)
+            assert small.n_support == count
+            assert small.labels is not None
+            assert small.class_counts is not None
+            assert small.class_counts.sum() == count
+            found.append(distances(model, small).sum())
+    assert chosen == sorted(chosen, reverse=True)
+    assert moved == sorted(moved, reverse=True)
+    assert all(after < before for before, after in zip(chosen, moved, strict=True))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_coefficients_are_the_nearest_there_are(
+    kernel: str, n_class: int, multiclass: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The residual F − G is orthogonal to every basis vector that the machine may use."""
+    monkeypatch.setattr(compressing, "_RIDGE", 0.0)
+    model = trained(n_class, kernel, multiclass=multiclass)
+    small = compress(model, 12)
+    starts = small.class_starts
+    for number, (one, other) in enumerate(zip(model.machines, small.machines, strict=True)):
+        i, j = small.pairs[number]
+        own = range(12) if n_class == 2 or multiclass == "ovr" else [*range(*starts[i : i + 2]), *range(*starts[j : j + 2])]
+        assert list(other.index) == list(own)
+        Z = small.rows.take(other.index)
+        full = dense_kernel(Z, model.rows.take(one.index), model.kernel) @ one.coef
+        assert dense_kernel(Z, Z, model.kernel) @ other.coef == pytest.approx(full, rel=1e-5, abs=1e-5 * np.abs(full).max())
+        assert other.rho == one.rho
+
+
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_on_data_coefficients_are_those_of_least_squares(
+    n_class: int, multiclass: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressing, "_DATA_ROWS", 70)
+    model, data = trained(n_class, multiclass=multiclass), fresh()
+    small = compress(model, 12, data=data)
+    f, g = decision_values(model, data), decision_values(small, data)
+    for number, machine in enumerate(small.machines):
+        Z = small.rows.take(machine.index)
+        features = np.append(dense_kernel(data, Z, model.kernel), np.ones((data.n, 1)), axis=1)
+        best = f[:, number] - features @ np.linalg.lstsq(features, f[:, number], rcond=None)[0]
+        assert np.sum((f - g)[:, number] ** 2) == pytest.approx(np.sum(best**2), rel=1e-3)
+    in_feature_space = change(model, compress(model, 12), data)
+    assert change(model, small, data).mean < in_feature_space.mean
+
+
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> None:
+    model = trained(n_class, multiclass=multiclass, gamma=1.0)
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(model.n_class), 3)
+    z = rng.normal(size=(len(groups), 4))
+    distance = compressing._Distance(model, model.rows.to_dense()[:, 1:].astype(np.float32), groups)
+    value, gradient = distance(z.ravel())
+
+    used = [compressing._members(model, groups, number) for number in range(len(model.machines))]
+    small = replace(model, rows=Rows.from_dense(z), class_counts=np.bincount(groups))
+    beta, _ = compressing._in_feature_space(model, small.rows, used)
+    machines = tuple(Machine(u, b, m.rho) for u, b, m in zip(used, beta, model.machines, strict=True))
+    expected = distances(model, replace(small, machines=machines)).sum() - len(used)
+    assert value == pytest.approx(expected, rel=1e-3)
+    for direction in rng.normal(size=(5, z.size)):
+        step = 3e-3
+        slope = (distance(z.ravel() + step * direction)[0] - distance(z.ravel() - step * direction)[0]) / (2 * step)
+        assert gradient @ direction == pytest.approx(slope, rel=1e-2, abs=1e-3 * np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_all_vectors_are_the_model_itself(n_class: int) -> None:
+    model = trained(n_class)
+    assert compress(model, model.n_support) is model
+    assert change(model, compress(model, 10**6), fresh()) == compressing.Change(0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_a_linear_machine_is_one_vector(n_class: int, multiclass: str) -> None:
+    model = trained(n_class, "linear", multiclass=multiclass)
+    small = compress(model, len(model.machines))
+    assert small.n_support == len(model.machines) < model.n_support
+    assert decision_values(small, fresh()) == pytest.approx(decision_values(model, fresh()), rel=1e-9, abs=1e-9)
+    if len(model.machines) > 1:
+        with pytest.raises(UsageError, match="machines"):
+            compress(model, len(model.machines) - 1)
+
+
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_it_is_written_and_read_as_a_libsvm_model(n_class: int) -> None:
+    model = trained(n_class)
+    small = compress(model, 15)
+    again = parse_model(model_text(small), "small")
+    assert decision_values(again, fresh()) == pytest.approx(decision_values(small, fresh()), rel=1e-9, abs=1e-9)
+
+
+def test_regression_too() -> None:
+    model = regression()
+    small = compress(model, 20, data=model.rows)
+    assert small.labels is None
+    assert change(model, small, model.rows).flipped == 0
+    assert change(model, small, model.rows).largest < change(model, compress(model, 4), model.rows).largest
+
+
+def test_change_counts_what_it_says() -> None:
+    model, rows = trained(3), fresh()
+    other = replace(model, machines=tuple(replace(m, rho=m.rho + 0.25) for m in model.machines))
+    found = change(model, other, rows)
+    assert (found.largest, found.mean) == pytest.approx((0.25, 0.25))
+    assert 0 < found.flipped < rows.n
+
+
+@pytest.mark.parametrize("kind", [SIGMOID, PRECOMPUTED])
+def test_kernels_without_a_feature_space_are_refused(kind: int) -> None:
+    with pytest.raises(UsageError, match="cannot be re-expressed"):
+        compress(replace(regression(), kernel=Kernel(kind, 0.1)), 5)
+
+
+def test_each_class_needs_a_vector() -> None:
+    with pytest.raises(UsageError, match="4 classes"):
+        compress(trained(4), 3)
+
+
+@pytest.mark.parametrize("count", [3, 7, 100, 1005])
+def test_shares_add_up_and_keep_to_the_sizes(count: int) -> None:
+    sizes = np.array([1000, 3, 2])
+    shares = compressing._shares(sizes, count)
+    assert shares.sum() == count
+    assert (shares >= 1).all()
+    assert (shares <= sizes).all()
