@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ _RIDGE, _DATA_RIDGE = 1e-6, 1e-9
 _DENSE_VALUES, _PIECES = 1 << 28, 8
 #: Rows of data taken at a time.
 _DATA_ROWS = 4096
+#: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
+_DECIMALS = 4
 #: Below any norm that is not 0.
 _TINY = 1e-300
 
@@ -216,7 +219,8 @@ def _moved(model: Model, basis: Rows, groups: Ints, steps: int) -> Rows:
     distance = _Distance(model, ((support - middle) / unit).astype(np.float32), groups)
     first = ((begin - middle) / unit).ravel()
     found = minimize(distance, first, jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    rows = Rows.from_dense(middle + unit * found.x.reshape(begin.shape))
+    moved = middle + unit * found.x.reshape(begin.shape)
+    rows = Rows.from_dense(np.round(moved, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
     return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
 
 

@@ -25,7 +25,7 @@ SHARED = {
     "solvers": {"base", "perceptron_stream"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
-    | {"comparison", "pictures", "approx_map", "approx_report"},
+    | {"comparison", "pictures", "approx_map", "approx_report", "approx_model"},
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.

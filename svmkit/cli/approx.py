@@ -1,6 +1,6 @@
-"""``svmkit approx``: features that approximate a kernel, made of data; and how well they do.
+"""``svmkit approx``: features that approximate a kernel, made of data; how well they do; a trained model made smaller.
 
-One mode a file: ``approx_map`` writes mapped data, ``approx_report`` measures.
+One mode a file: ``approx_map`` writes mapped data, ``approx_report`` measures, ``approx_model`` makes a model smaller.
 """
 
 from __future__ import annotations
@@ -29,15 +29,25 @@ Modes:
                     stream. --save keeps the map, --load maps other data by it.
   --report          error of the kernel matrix on a sample of DATA's rows, for every map
                     and number of features: |K - FF'| / |K|, spectral and Frobenius norm
+  --model           write the model on --basis vectors to the one file named: chosen support
+                    vectors or, with the rbf kernel, dense ones moved to where they serve best.
+                    Coefficients are those nearest in the kernel's feature space; with
+                    --data those of least squares on the decision values there, which
+                    is nearer where data lie (labels only serve the report)
 
-Values are rounded to single precision, and written so that they read back as that.
+Mapped values are rounded to single precision, and written so that they read back as that.
 
 \b
 Examples:
   svmkit approx --map fourier --dim 1024 -g 0.5 --save map.json train train.rff
   svmkit approx --load map.json test test.rff
   svmkit approx --report -g 0.5 --picture errors.png train
+  svmkit approx --model big.model --basis 100 --data train small.model
 """
+
+
+_KERNEL = {"kernel", "degree", "gamma", "coef0"}
+_MAP = {"map", "dim", "landmarks", "cut", "orthogonal"}
 
 
 def _dims(text: str) -> tuple[int, ...]:
@@ -70,6 +80,9 @@ def _dims(text: str) -> tuple[int, ...]:
     ),
     click.option("--sample", type=click.IntRange(min=1), metavar="N", default=1000, show_default=True, help="Its rows."),
     click.option("--picture", metavar="FILE", help="Draw the --report as PNG (needs the plot extra)."),
+    click.option("--model", metavar="FILE", help="Make the model in FILE smaller; svm-train's, too."),
+    click.option("--basis", type=click.IntRange(min=1), metavar="N", help="At most so many basis vectors for --model."),
+    click.option("--data", "judge", metavar="FILE", help="Rows that --model is fitted to and measured on."),
     threads_option,
     json_option,
     quiet_option,
@@ -87,24 +100,37 @@ def command(
     dims: tuple[int, ...],
     sample: int,
     picture: str | None,
+    model: str | None,
+    basis: int | None,
+    judge: str | None,
     as_json: bool,
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Approximate a kernel by explicit features of DATA."""
+    """Approximate a kernel by explicit features of DATA, or a trained model by a smaller one."""
     config = TrainConfig(**settings)
     config.check()
-    modes = {"--map": config.map is not None and not report, "--load": load is not None, "--report": report}
+    modes = {
+        "--map": config.map is not None and not report,
+        "--load": load is not None,
+        "--report": report,
+        "--model": model is not None,
+    }
     chosen = [name for name, given in modes.items() if given]
     if len(chosen) != 1:
-        raise UsageError("give --map, --load or --report, and one of them" if chosen else "give --map, --load or --report")
-    for name, given, mode in (
-        ("--save", save, "--map"),
-        ("--picture", picture, "--report"),
-        ("--json", as_json or None, "--report"),
+        raise UsageError(f"give --map, --load, --report or --model{', and one of them' if chosen else ''}")
+    for name, given, fits in (
+        ("--save", save, ["--map"]),
+        ("--picture", picture, ["--report"]),
+        ("--json", as_json or None, ["--report", "--model"]),
+        ("--basis", basis, ["--model"]),
+        ("--data", judge, ["--model"]),
     ):
-        if given is not None and chosen != [mode]:
-            raise UsageError(f"{name} goes with {mode}")
+        if given is not None and chosen[0] not in fits:
+            raise UsageError(f"{name} goes with {' or '.join(fits)}")
+    if model is not None:
+        _make_smaller(ctx, model, basis, data, output, judge, config.seed, config.threads, as_json, quiet)
+        return
     if report:
         if output is not None:
             raise UsageError("--report writes no OUTPUT; its picture goes to --picture FILE")
@@ -115,13 +141,35 @@ def command(
     from svmkit.cli import approx_map
 
     if load is not None:
-        own = {"map", "dim", "landmarks", "cut", "orthogonal", "kernel", "degree", "gamma", "coef0", "seed"}
-        _refuse_beside_load(ctx, own)
+        _refuse(ctx, _KERNEL | _MAP | {"seed"}, "--load: the map in the file has its own")
     approx_map.run(data, output or "-", config, save, load, quiet)
 
 
-def _refuse_beside_load(ctx: click.Context, fields: set[str]) -> None:
-    """Raises UsageError where the command line gives what a loaded map has settled."""
+def _make_smaller(
+    ctx: click.Context,
+    model: str,
+    basis: int | None,
+    data: str,
+    output: str | None,
+    judge: str | None,
+    seed: int,
+    threads: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """--model: its one argument is the file to write."""
+    if basis is None:
+        raise UsageError("--model: say how many vectors the model may keep, --basis N")
+    if output is not None:
+        raise UsageError(f"--model writes one file, and two are named: {data} and {output}; rows to fit go to --data FILE")
+    _refuse(ctx, _KERNEL | _MAP, "--model: the model has its own kernel and no map")
+    from svmkit.cli import approx_model
+
+    approx_model.run(model, basis, data, judge, seed, threads, as_json, quiet)
+
+
+def _refuse(ctx: click.Context, fields: set[str], why: str) -> None:
+    """Raises UsageError where the command line gives one of ``fields``."""
     for option in ctx.command.params:
         if option.name in fields and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"{option.opts[0]} beside --load: the map in the file has its own")
+            raise UsageError(f"{option.opts[0]} beside {why}")

@@ -108,7 +108,7 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ((), "give --map, --load or --report"),
+        ((), "give --map, --load, --report or --model"),
         (("--map", "fourier", "--load", "m"), "one of them"),
         (("--load", "m", "-g", "2"), "-g beside --load"),
         (("--load", "m", "--dim", "9"), "--dim beside --load"),

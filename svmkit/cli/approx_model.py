@@ -1,0 +1,83 @@
+"""``svmkit approx --model``: a trained model on fewer basis vectors, and what that changed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from svmkit.cli import files
+from svmkit.cli.progress import Reporter
+from svmkit.cli.report import to_json
+from svmkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from svmkit.data import Rows
+    from svmkit.model import Model
+
+#: Each predict time is the best of so many.
+_TIMES = 3
+
+
+def run(model: str, basis: int, output: str, data: str | None, seed: int, threads: int, as_json: bool, quiet: bool) -> None:
+    """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says on stdout what changed; see compress.py."""
+    if as_json and output == "-":
+        raise UsageError("--json and the model cannot both go to standard output; name a file")
+    files.check_output(output, model, *([] if data is None else [data]))
+    from svmkit.compress import change, compress
+    from svmkit.io.model_libsvm import model_text, read_model
+
+    with Reporter(quiet) as reporter:
+        files.begin(threads, reporter)
+        big = read_model(model)
+        dataset = None if data is None else files.read_data(data, reporter)
+        rows = big.rows if dataset is None else dataset.rows
+        small = compress(big, basis, seed, None if dataset is None else dataset.rows)
+        texts = [model_text(one) for one in (big, small)]
+        files.write(output, texts[1])
+        changed = change(big, small, rows)
+        report: dict[str, Any] = {
+            "basis_vectors": [big.n_support, small.n_support],
+            "bytes": [len(text) for text in texts],
+            "predict_seconds": [_predict_seconds(one, rows) for one in (big, small)],
+            "rows": rows.n,
+            "largest_change": changed.largest,
+            "mean_change": changed.mean,
+            "flipped_labels": changed.flipped,
+        }
+        if dataset is not None and big.labels is not None:
+            report["errors"] = [_errors(one, dataset.rows, dataset.y) for one in (big, small)]
+        if as_json:
+            files.write("-", f"{to_json(report)}\n".encode("ascii"))
+        elif not quiet:
+            for line in _lines(report, "the support vectors" if dataset is None else "DATA"):
+                reporter.note(line)
+
+
+def _predict_seconds(model: Model, rows: Rows) -> float:
+    from svmkit.model import answers
+
+    best = float("inf")
+    for _ in range(_TIMES):
+        began = time.perf_counter()
+        answers(model, rows)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def _errors(model: Model, rows: Rows, y: Any) -> int:
+    from svmkit.model import answers
+
+    return int((answers(model, rows) != y).sum())
+
+
+def _lines(report: dict[str, Any], where: str) -> list[str]:
+    (k0, k1), (b0, b1), (s0, s1), n = report["basis_vectors"], report["bytes"], report["predict_seconds"], report["rows"]
+    lines = [
+        f"{k0:,} → {k1:,} basis vectors, {b0:,} → {b1:,} bytes, predict {s0:.3g} s → {s1:.3g} s",
+        f"on the {n:,} rows of {where}: decision values change by {report['largest_change']:.3g} at most and "
+        f"{report['mean_change']:.3g} in the mean; {report['flipped_labels']:,} labels flip",
+    ]
+    if "errors" in report:
+        before, after = report["errors"]
+        lines.append(f"labels wrong there: {before:,} → {after:,} of {n:,}")
+    return lines
