@@ -41,8 +41,10 @@ TABLE_FEATURES = 4096
 TILED_NONZEROS = 6
 #: Columns the sorted form takes at a time.
 WIDE_COLUMNS = 1024
-#: Kernel values a piece of work should hold, so that threads share evenly and a piece costs far more than its start.
+#: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
+#: Nonzeros of a piece's rows: 8 bytes each in float32.
+PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18}
 #: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
 BLOCK_PIECE_VALUES = 65_536
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
@@ -264,7 +266,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         else:
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width))
 
-    _for_row_pieces(left.n, len(columns), piece)
+    _for_row_pieces(left, form, len(columns), piece)
 
 
 def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any]) -> None:
@@ -314,7 +316,7 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
                 block_table[real](*head, *_table_space(real, width))
             turn[real, out.dtype.str[1:]](values, first, out)
 
-    _for_row_pieces(packed.n, count, piece)
+    _for_row_pieces(packed, packed.form, count, piece)
 
 
 def _width(left: Packed, basis: Packed) -> int:
@@ -335,8 +337,15 @@ def _common_form(left: Packed, basis: Packed) -> Form:
     return "sorted" if basis.form == "sorted" else left.form
 
 
-def _for_row_pieces(n_rows: int, n_columns: int, work: Any) -> None:
-    n_pieces = max(1, min(64, n_rows // 64, n_rows * n_columns // PIECE_VALUES))
+def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None:
+    """Calls ``work(r0, r1)`` for pieces of the rows, on all threads.
+
+    A piece's rows should stay in the second-level cache while it goes through the columns, and be many, since each piece
+    spreads the columns out for itself. A row's value does not depend on the cuts.
+    """
+    n_rows = left.n
+    n_pieces = max(len(left.indices) // PIECE_NONZEROS[form], min(n_rows // 64, 2 * parallel.threads()))
+    n_pieces = max(1, min(64, n_pieces, n_rows * n_columns // PIECE_VALUES))
     cuts = [n_rows * i // n_pieces for i in range(n_pieces + 1)]
     parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
 
