@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from real_data import real
 
 from svmkit import solvers
 from svmkit.certificate import certify
 from svmkit.engine.kernels import cross_apply
-from svmkit.io.libsvm_data import read_dataset
-from svmkit.problem import RBF, Kernel, Problem
+from svmkit.problem import Problem
 from svmkit.solvers.base import run
-
-DATA = Path(os.environ.get("SVMKIT_DATA", "datasets/cache"))
-
-
-def real(name: str, C: float | None) -> Problem:
-    """The problem without a bias; without C, λ = 1."""
-    if not (DATA / name).exists():
-        pytest.skip(f"{DATA / name} is not there")
-    n, gamma = {"a9a": (8000, 0.05), "mnist": (10_000, 0.01)}[name]
-    whole = read_dataset(str(DATA / name)).take(np.arange(n))
-    rows, y = whole.rows, whole.y
-    if name == "mnist":
-        rows, y = rows._replace(data=rows.data / 255.0), np.where(y == 8, 1.0, -1.0)
-    return Problem(rows, y, np.full(n, C or 1.0 / n), Kernel(RBF, gamma), "none")
 
 
 def primal(name: str, case: Problem) -> float:
