@@ -16,13 +16,14 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import Missing, public
+from reproduce_table import error_on, heading, line, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.rng import permutation
 from svmkit.io.libsvm_data import read_dataset
-from svmkit.problem import RBF, Kernel, Problem, Solution
+from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers.base import run
 from svmkit.trace import Limits
 
@@ -106,11 +107,6 @@ def closed_form(split: Split, kernel: Kernel) -> tuple[float, float]:
     return 1.0 - 0.5 * float(np.mean(split.y * response)), float(np.mean((decision > 0) == (split.test_y > 0)))
 
 
-def accuracy(split: Split, kernel: Kernel, found: Solution) -> float:
-    decision = cross_apply(split.test_rows, found.basis, kernel, found.coef[:, None])[:, 0]
-    return float(np.mean((decision > 0) == (split.test_y > 0)))
-
-
 def outcome(name: str, split: Split, kernel: Kernel, best: float, budgets: list[int | None]) -> Outcome:
     """Runs a method to its own end, or to so many kernel evaluations: once for each of ``budgets``, with seeds 0, 1 …"""
     n, solver = len(split.y), solvers.solver(name)
@@ -120,7 +116,7 @@ def outcome(name: str, split: Split, kernel: Kernel, best: float, budgets: list[
         options = solver.Options() if budget is None else solver.Options(epochs=1e6, responses="demand")
         eps = 1e-3 if budget is None else 1e-300
         result = run(solver, problem, options, eps=eps, seed=seed, limits=Limits(max_evaluations=budget))
-        accuracies.append(accuracy(split, kernel, result.solution))
+        accuracies.append(1.0 - error_on(split.test_rows, split.test_y, kernel, result.solution))
         distances.append((result.certificate.primal - best) / (1.0 - best))
         evaluations.append(result.kernel_evaluations)
     return Outcome(np.array(accuracies), np.array(distances), np.array(evaluations))
@@ -141,14 +137,6 @@ COLUMNS = (
     *("set", "train/test", "γ", "f*", "its accuracy", "method", "paper's accuracy", "ours ± sd", "reached"),
     *("(f − f*)/(1 − f*), mean", "largest", "at most 1 %", "kernel evaluations"),
 )
-
-
-def line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def verdict(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
 
 
 def rows_of(case: Case, split: Split, gamma: float, seeds: int) -> Iterator[Sequence[str]]:
@@ -197,7 +185,7 @@ def command(seeds: int, names: tuple[str, ...], given: tuple[float, ...]) -> Non
     except Missing as reason:
         click.echo(str(reason), err=True)
         sys.exit(1)
-    click.echo(f"{line(COLUMNS)}\n{'|---' * len(COLUMNS)}|")
+    click.echo(heading(COLUMNS))
     for case in chosen:
         split = split_of(case)
         for gamma in gammas(given, split.rows.n_features):
