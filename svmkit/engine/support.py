@@ -26,6 +26,8 @@ _LEAST_ROWS, _LEAST_SLOTS = 16, 256
 _FIRST_SLOTS, _FIRST_GROWTH, _GROWTH = 4096, 4, 1.5
 #: Entries that a piece of work in emptying the stage writes.
 _PIECE = 20_000
+#: Slots in a piece of work where few rows are evaluated against all of them.
+_SLOTS_AT_A_TIME = 1024
 
 
 class SupportSet:
@@ -52,7 +54,8 @@ class SupportSet:
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
         self._make_room(capacity)
-        self._among = np.empty((1, 1), engine.packed.real)
+        self._among = np.empty((0, 0), engine.packed.real)
+        self._space = np.empty(0, engine.packed.real)
         self._first = 0
 
     def _make_room(self, capacity: int) -> None:
@@ -188,10 +191,25 @@ class SupportSet:
         pair = self.counts[[online.FIRST, online.SECOND]]
         missing = pair[self.slots[online.PLACE, pair] == online.NOWHERE]
         occupants = self.slots[online.ROW, : self.counts[online.TOP]]
-        values = self.engine.block(occupants, occupants[missing])
+        values = self._against(occupants[missing])
         for s, row in zip(missing, values.T.copy(), strict=True):
             online.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
         self.counts[online.EVALUATIONS] += len(missing) * self.size
+
+    def _against(self, rows: Ints) -> NDArray[Any]:
+        """Kernel values (TOP, k) of all slots against a few rows, by pieces of slots; the next call overwrites them."""
+        occupants = self.slots[online.ROW, : self.counts[online.TOP]]
+        if len(self._space) < len(occupants) * len(rows):
+            self._space = np.empty(self.reals.shape[1] * len(rows), self.engine.packed.real)
+        values = self._space[: len(occupants) * len(rows)].reshape(len(occupants), len(rows))
+        cuts = range(0, len(occupants), _SLOTS_AT_A_TIME)
+
+        def piece(k: int) -> None:
+            here = slice(cuts[k], cuts[k] + _SLOTS_AT_A_TIME)
+            self.engine.block(occupants[here], rows, values[here])
+
+        parallel.run_pieces(piece, len(cuts))
+        return values
 
     def _grow(self) -> None:
         """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
@@ -224,11 +242,9 @@ class SupportSet:
     # --- selection --------------------------------------------------------------------------------------------------------
 
     def look_at(self, rows: Ints) -> tuple[NDArray[Any], Floats]:
-        """Kernel values (TOP, k) of the slots against rows, and f (k,) of the rows by the solution so far."""
-        top = int(self.counts[online.TOP])
-        values = self.engine.block(self.slots[online.ROW, :top], rows)
-        out = np.zeros(len(rows))
-        online.respond[self.engine.packed.real](values, self.reals[online.ALPHA], top, out)
+        """Kernel values (TOP, k) of the slots against rows, until the next call, and f (k,) of the rows."""
+        values, out = self._against(rows), np.zeros(len(rows))
+        online.respond[self.engine.packed.real](values, self.reals[online.ALPHA], len(values), out)
         return values, out + self.bias
 
     # --- changes from outside ---------------------------------------------------------------------------------------------

@@ -262,22 +262,22 @@ def _selected(state: State, problem: Problem) -> tuple[int, NDArray[Any]]:
         rows = state.order[state.at :]
     margin = 1.0 + 0.5 * support.delta
     group = _GROUP if selection == "autoactive" else len(rows)
-    parts: list[NDArray[Any]] = []
-    f = np.empty(0)
-    inside = np.empty(0, bool)
-    while len(f) < len(rows) and np.count_nonzero(inside) < _INSIDE:
-        values, responses = support.look_at(rows[len(f) : len(f) + group])
-        parts.append(values)
-        f = np.append(f, responses)
-        inside = np.abs(f) < margin if selection == "autoactive" else inside
-    used = len(f)
-    if selection == "autoactive" and np.count_nonzero(inside) >= _INSIDE:
-        used = int(np.flatnonzero(inside)[_INSIDE - 1]) + 1
+    used, inside, least, best = 0, 0, inf, (-1, np.empty(0))
+    while used < len(rows) and inside < _INSIDE:
+        some = rows[used : used + group]
+        values, f = support.look_at(some)
+        if selection == "autoactive":
+            found = np.flatnonzero(np.abs(f) < margin)[: _INSIDE - inside]
+            inside += len(found)
+            f = f[: found[-1] + 1] if inside == _INSIDE else f
+        score = problem.y[some] * f if selection == "gradient" else np.abs(f)
+        k = int(np.argmin(score))
+        if score[k] < least:
+            least, best = float(score[k]), (int(some[k]), values[:, k].copy())
+        used += len(f)
     state.drawn += used
     support.count((used - 1) * support.size)  # that of the chosen one is counted when it is learned
-    score = problem.y[rows[:used]] * f[:used] if selection == "gradient" else np.abs(f[:used])
-    best = int(np.argmin(score))
-    return int(rows[best]), parts[best // group][:, best % group]
+    return best
 
 
 # --- warm start -----------------------------------------------------------------------------------------------------------
