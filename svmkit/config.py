@@ -27,7 +27,8 @@ class TrainConfig:
     what the solver does best.
     ``map`` replaces the kernel by ``dim`` explicit features, on which a linear problem is solved: "nystroem", of ``landmarks``
     and the eigenvalues above ``cut`` times the largest, or "fourier", of ``orthogonal`` frequencies or independent ones.
-    The certificate is then of that problem, or, by ``certificate_of``, of the kernel's own.
+    ``constant`` is the value of one feature more, a bias whose square is penalised. The certificate is then of that problem,
+    or, by ``certificate_of``, of the kernel's own.
     ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
     """
 
@@ -49,6 +50,7 @@ class TrainConfig:
     landmarks: str = "pivoted"
     cut: float = 0.0
     orthogonal: bool = False
+    constant: float = 0.0
     certificate_of: str = "map"
     solver: str = "smo"
     solver_options: tuple[tuple[str, str], ...] = ()
@@ -97,6 +99,8 @@ class TrainConfig:
             ("--dim", 1 <= self.dim <= 2**20, f"{self.dim} must lie in 1 … 2^20"),
             ("--landmarks", self.landmarks in LANDMARKS, f"unknown choice {self.landmarks!r}; one of {', '.join(LANDMARKS)}"),
             ("--certificate-of", self.certificate_of in CERTIFICATES, f"unknown problem {self.certificate_of!r}"),
+            ("--constant", 0 <= self.constant < math.inf, f"{self.constant} must be 0 or more, and finite"),
+            ("--constant", self.map is not None or not self.constant, "stands beside the features of a --map; give one"),
             ("--cut", 0 <= self.cut < 1, f"{self.cut} must lie in 0 … 1, as a share of the largest eigenvalue"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]

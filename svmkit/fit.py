@@ -226,7 +226,7 @@ def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainCo
     if config.bias is not None:
         return config
     bias = solver_named(config.solver).BIASES[0]
-    if bias != "free":
+    if bias != "free" and not config.constant:
         on_warning(WITHOUT_BIAS.format(config.solver))
     return replace(config, bias=bias)
 

@@ -3,6 +3,7 @@
 A Nyström map's machines are pulled back: expansions over its landmarks, an ordinary LIBSVM model. In LIBSVM's layout a machine
 of classes i and j has coefficients at rows of class i and of class j alone; with more than two classes the landmarks therefore
 stand once for every class but the last, each time for the machines whose first class that is. A Fourier model keeps its map.
+A constant feature beside the mapped ones becomes a threshold: rho = −constant · its weight.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
 
+#: Rows that are mapped at a time where their features are then copied.
+_PART_ROWS = 1 << 15
+
 
 class Mapped(NamedTuple):
     """The training data and the held-out data by their mapped features; ``seconds`` it took to make the map and map them."""
@@ -46,6 +50,8 @@ def check(config: TrainConfig) -> None:
             f"--map: solver {config.solver} works on kernel values, of which a map makes do without; "
             f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
         )
+    if config.constant and config.certificate_of == "kernel":
+        raise UsageError("--certificate-of kernel: the kernel's own problem has no constant feature; leave --constant out")
     if config.map == "fourier" and config.certificate_of == "kernel":
         raise UsageError("--certificate-of kernel: a function of random Fourier features is none of the kernel's space")
 
@@ -55,12 +61,21 @@ def map_data(dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, 
     began = time.perf_counter() - seconds_compiling()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
     made = maps.fit(rows, kernel, config)
-    training, held_out = _mapped(dataset, made), None if holdout is None else _mapped(holdout, made)
+    training = _mapped(dataset, made, config.constant)
+    held_out = None if holdout is None else _mapped(holdout, made, config.constant)
     return Mapped(made, training, held_out, time.perf_counter() - seconds_compiling() - began)
 
 
-def _mapped(dataset: Dataset, made: maps.FeatureMap) -> Dataset:
-    return replace(dataset, rows=dense_rows(made.transform(dataset.rows)))
+def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float) -> Dataset:
+    rows = dataset.rows
+    if not constant:
+        return replace(dataset, rows=dense_rows(made.transform(rows)))
+    features = np.empty((rows.n, made.dim + 1), dtype=np.float32)
+    for first in range(0, rows.n, _PART_ROWS):
+        last = min(first + _PART_ROWS, rows.n)
+        features[first:last, :-1] = made.transform(rows.part(first, last))
+    features[:, -1] = constant
+    return replace(dataset, rows=dense_rows(features))
 
 
 def assemble_mapped(
@@ -68,6 +83,8 @@ def assemble_mapped(
 ) -> tuple[Model, Ints]:
     """The model of machines trained on mapped data, and the training row that each of its support vectors is, or −1."""
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
+    if config.constant:
+        trained = [_with_threshold(machine, mapped.map.dim, config.constant) for machine in trained]
     if not isinstance(mapped.map, NystroemMap):
         linear = Kernel(LINEAR)
         model, sv_index = assemble(mapped.dataset.rows, config.svm_type, linear, labels, members, trained, multiclass)
@@ -89,6 +106,17 @@ def assemble_mapped(
         multiclass=multiclass,
     )
     return model, np.full(copies * s, -1)
+
+
+def _with_threshold(machine: Trained, dim: int, constant: float) -> Trained:
+    """The machine with the last feature's part of f in its rho."""
+    found = machine.result.solution
+    w = fold(found.basis, found.coef, dim + 2)
+    used = np.flatnonzero(w[: dim + 1])
+    row = Rows(w[used], used.astype(np.int32), np.array([0, len(used)]), dim)
+    rho = found.rho - constant * float(w[dim + 1])
+    solution = Solution(row, np.array([-1]), np.ones(1), rho, alpha=found.alpha)
+    return machine._replace(result=replace(machine.result, solution=solution))
 
 
 def _copies(rows: Rows, n: int) -> Rows:

@@ -78,6 +78,34 @@ def test_pegasos_takes_its_bias_as_a_feature_of_mapped_rows_too() -> None:
     assert np.isclose(found.model.machines[0].rho, plain.model.machines[0].rho, rtol=1e-9)
 
 
+@pytest.mark.parametrize("config", [CONFIG, FOURIER], ids=["nystroem", "fourier"])
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_a_constant_feature_becomes_a_threshold(config: TrainConfig, n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the linear problem with a column more; mapped in parts, held-out rows too."""
+    monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
+    dataset, new, said = data(n_class), data(n_class, seed=9), list[str]()
+    feature_map = made_map(dataset, config)
+
+    def with_column(rows: Rows) -> Rows:
+        return Rows.from_dense(np.insert(feature_map.transform(rows).astype(np.float64), feature_map.dim, 0.5, axis=1))
+
+    plain = linear_fit(dataset, config, with_column(dataset.rows))
+    rows: list[float] = []
+    found = fit(
+        dataset,
+        replace(config, constant=0.5, bias=None),
+        holdout=new,
+        on_trace=lambda row: rows.append(row.holdout_error),
+        on_warning=said.append,
+    )
+    expected = decision_values(plain.model, with_column(new.rows))
+    np.testing.assert_allclose(decision_values(found.model, new.rows), expected, atol=1e-5 * np.abs(expected).max())
+    assert np.isclose(found.primal, plain.primal, rtol=1e-6)
+    assert all(machine.rho != 0 for machine in found.model.machines)
+    assert n_class > 2 or np.isclose(rows[-1], np.mean(answers(found.model, new.rows) != new.y))
+    assert said == []
+
+
 @needs_tools
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_genuine_svm_predict_reads_a_nystroem_model_and_agrees(n_class: int, tmp_path: Path) -> None:
@@ -197,9 +225,20 @@ def test_solvers_of_kernel_values_are_refused(name: str) -> None:
 def test_what_a_map_cannot_serve_is_refused() -> None:
     with pytest.raises(UsageError, match="--certificate-of kernel: a function of random Fourier features"):
         fit(data(), replace(FOURIER, certificate_of="kernel"))
+    with pytest.raises(UsageError, match="the kernel's own problem has no constant feature"):
+        fit(data(), replace(CONFIG, certificate_of="kernel", constant=1.0))
+    with pytest.raises(UsageError, match="--constant: stands beside the features of a --map"):
+        fit(data(), TrainConfig(constant=1.0))
     with pytest.raises(UsageError, match="only the rbf kernel"):
         fit(data(), replace(FOURIER, kernel="sigmoid"))
-    for field, value in (("map", "x"), ("dim", 0), ("landmarks", "x"), ("cut", 1.0), ("certificate_of", "x")):
+    for field, value in (
+        ("map", "x"),
+        ("dim", 0),
+        ("landmarks", "x"),
+        ("cut", 1.0),
+        ("certificate_of", "x"),
+        ("constant", -1.0),
+    ):
         with pytest.raises(UsageError, match="--" + field.replace("_", "-")):
             fit(data(), replace(CONFIG, **{field: value}))
     fourier = fit(data(), FOURIER).model

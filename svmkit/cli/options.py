@@ -164,7 +164,14 @@ map_options: tuple[Callable[[Any], Any], ...] = (
     ),
     config_option("orthogonal", "--orthogonal", is_flag=True, show_default=False, help="Orthogonal frequencies of fourier."),
 )
-_CERTIFICATE = (
+_ON_A_MAP = (
+    config_option(
+        "constant",
+        "--constant",
+        type=float,
+        metavar="X",
+        help="A feature of this value beside those of --map: a threshold for solvers that have no free bias.",
+    ),
     config_option(
         "certificate_of",
         "--certificate-of",
@@ -198,7 +205,7 @@ _COURSE = (
 
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
-    return stack(*_PROBLEM, *map_options, *_CERTIFICATE, *_SOLVER, *_COURSE)(function)
+    return stack(*_PROBLEM, *map_options, *_ON_A_MAP, *_SOLVER, *_COURSE)(function)
 
 
 def options_but_the_solver(function: F) -> F:
