@@ -47,7 +47,8 @@ _VOTES_FOR = 1024
 #: Chunks that wait while one is learned.
 _AHEAD = 2
 
-_UNKNOWN = Certificate(nan, nan, nan, nan)
+#: Of a solution whose examples are gone nothing is certified.
+UNKNOWN = Certificate(nan, nan, nan, nan)
 
 
 def solver_for_streams(name: str) -> OnlineSolver:
@@ -169,7 +170,7 @@ class Machines:
         solutions = [self.solver.solution(state) for state in self._states]
         pool, classes, numbered = _pooled(solutions, self.pairs)
         everyone = np.arange(pool.n)
-        trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, _UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
+        trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
         config = self.config
         return assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]

@@ -1,5 +1,5 @@
 """What a run reports of itself: ``Progress`` from the solver, ``Status`` at the end, ``TraceRow`` on the way (on a stream
-``StreamRow``), ``Limits``.
+``StreamRow``, from a pool ``ActiveRow``), ``Limits``.
 """
 
 from __future__ import annotations
@@ -69,6 +69,16 @@ class StreamRow(NamedTuple):
     kernel_evaluations: int
     n_support: int
     memory_mb: float
+
+
+class ActiveRow(NamedTuple):
+    """One line of an active learner's trace: ``labels`` of the pool known so far; nan where nothing is held out."""
+
+    seconds: float
+    labels: int
+    holdout_error: float
+    kernel_evaluations: int
+    n_support: int
 
 
 @dataclass(frozen=True)

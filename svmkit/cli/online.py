@@ -44,12 +44,16 @@ class StreamOptions:
         """Those among a command's parameters, which are left with the others."""
         return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
 
-    def wanted(self, data: str, solver: str) -> bool:
-        """Whether DATA is to be learned as a stream. Raises UsageError for options of a stream where it is none."""
-        if self.stream or (self.stream is None and data == "-" and solver in _ONE_PASS):
+    def wanted(self, data: str, solver: str, pool: bool) -> bool:
+        """Whether DATA is to be learned as a stream, which it is not beside a ``pool``. Raises UsageError for options of a stream
+        where it is none.
+        """
+        if pool and self.stream:
+            raise UsageError("--stream and --pool are two ways to learn; give one of them")
+        if self.stream or (self.stream is None and data == "-" and solver in _ONE_PASS and not pool):
             self._check(data)
             return True
-        names = ("labels", "n_rows", "passes", "snapshot_rows", "snapshot_s")
+        names = [name for name in _NAMES if not (pool and name == "labels")]
         given = [_NAMES[name] for name in names if getattr(self, name) is not None]
         if given:
             raise UsageError(f"{given[0]} is for streams only; give --stream too")
@@ -94,7 +98,7 @@ def stream_options(function: F) -> F:
             type=_read_labels,
             metavar="A,B[,C…]",
             show_default="1,-1",
-            help="Of a stream: the classes; the first of a pair is the positive one.",
+            help="Of a stream or pool: the classes; the first of a pair is the positive one.",
         ),
         click.option(
             "--rows",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from svmkit.cli import files, initial, report
+from svmkit.cli.asking import PoolOptions, pool_options, train_pool
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.online import StreamOptions, stream_options, train_stream
 from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, refuse_lambda_with_C, stack, threads_option
@@ -92,6 +93,7 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     ),
     click.option("--trace", metavar="FILE", help="Write the course of training, a JSON object a line."),
     stream_options,
+    pool_options,
     threads_option,
     json_option,
     quiet_option,
@@ -126,15 +128,16 @@ def command(
     **settings: Any,
 ) -> int:
     """Train a support vector machine on DATA and write it to MODEL."""
-    asked = StreamOptions.taken_from(settings)
+    asked, pool = StreamOptions.taken_from(settings), PoolOptions.taken_from(settings)
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)
-    streams = asked.wanted(data, config.solver)
+    asks = pool.wanted()
+    streams = asked.wanted(data, config.solver, asks)
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
-    if streams and any(given is not None for given in (folds, config.patience, init, balance)):
-        raise UsageError("a stream is seen once, part by part: there are no -v, --patience, --init and --class-weight for it")
+    if (streams or asks) and any(given is not None for given in (folds, config.patience, init, balance)):
+        raise UsageError("a stream or a pool is not all there: there are no -v, --patience, --init and --class-weight for it")
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
@@ -148,6 +151,8 @@ def command(
         initial.check(init, data, holdout)
     if trace is not None:
         files.check_output(trace, data, model)
+    if asks:
+        return train_pool(data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet)
     if streams:
         return train_stream(
             data, model, config, asked, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict

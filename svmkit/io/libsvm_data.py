@@ -55,14 +55,16 @@ def parse_dataset(
     unknown_labels: bool = False,
     on_warning: Callable[[str], None] | None = None,
     first_line: int | None = None,
+    labels: bool = True,
 ) -> Dataset:
     """The examples in ``text``; ``path`` is for messages. Raises DataError as ``read_dataset``.
 
-    With ``first_line``, the text is the part of the file that begins on that line, and may hold no example.
+    With ``first_line``, the text is the part of the file that begins on that line, and may hold no example. Without ``labels``
+    its lines have none, and ``y`` is nan.
     """
     before = 0 if first_line is None else first_line - 1
     try:
-        parsed = parse(text, unknown=unknown_labels)
+        parsed = parse(text, n_leading=int(labels), unknown=unknown_labels)
     except TextError as error:
         head = text[:3].tobytes() if before == 0 else b""
         reason = next((why for mark, why in _MARKS.items() if head.startswith(mark)), error.reason)
@@ -76,7 +78,8 @@ def parse_dataset(
     rows = Rows(parsed.data, parsed.indices, parsed.indptr, parsed.max_index)
     if precomputed:
         rows = _kernel_rows(parsed, text, path, training)
-    return Dataset(rows=rows, y=parsed.leading[:, 0].copy(), weight=parsed.cost, qid=parsed.qid, source=path)
+    y = parsed.leading[:, 0].copy() if labels else np.full(rows.n, np.nan)
+    return Dataset(rows=rows, y=y, weight=parsed.cost, qid=parsed.qid, source=path)
 
 
 def empty(path: str) -> DataError:

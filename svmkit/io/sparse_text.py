@@ -192,7 +192,7 @@ class _Filling:
             raise self.errors[min(self.errors)]
         states = self.states
         rows, pairs = states[:, lines.ROW], states[:, lines.PAIR]
-        leading, qid, cost = self.leading.reshape(-1, self.manner.n_leading), self.qid, self.cost
+        leading, qid, cost = self.leading.reshape(len(self.qid), self.manner.n_leading), self.qid, self.cost
         data, indices, indptr = self.data, self.indices, self.indptr
         if not np.array_equal(states[:, [lines.ROW, lines.PAIR]], bounds[1:]):
             row_parts = [slice(a, b) for a, b in zip(bounds[:-1, 0], rows, strict=True)]

@@ -1,4 +1,4 @@
-"""Trace files: one JSON object a line, one line a ``TraceRow`` or ``StreamRow``; readable while the training still runs."""
+"""Trace files: one JSON object a line, one line a row of trace.py; readable while the training still runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from svmkit.errors import DataError, OutputError
-from svmkit.trace import StreamRow, TraceRow
+from svmkit.trace import ActiveRow, StreamRow, TraceRow
 
 
-def trace_line(row: TraceRow | StreamRow, **more: Any) -> str:
+def trace_line(row: TraceRow | StreamRow | ActiveRow, **more: Any) -> str:
     """One line: an object of ``more`` and the row's fields; nan becomes null."""
     values = {**more, **row._asdict()}
     clean = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()}
@@ -44,7 +44,7 @@ class TraceWriter:
         except OSError as error:
             self._fail(error)
 
-    def write(self, row: TraceRow | StreamRow, **more: Any) -> None:
+    def write(self, row: TraceRow | StreamRow | ActiveRow, **more: Any) -> None:
         """Appends the row's ``trace_line``."""
         if self._failed:
             return

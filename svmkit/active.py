@@ -1,0 +1,216 @@
+"""Active learning: of a pool without labels, only those are asked for that the solver chooses, one after another.
+
+Labelled examples to begin with, if any, are learned first. Then the solver chooses from the pool, the answer is learned, and so
+on. Choices follow from the options, the seed and the answers alone, so a run that is begun again with the answers so far
+goes the same way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from svmkit._jit import seconds_compiling
+from svmkit.assembly import Trained, assemble
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Ints, stack
+from svmkit.errors import DataError, UsageError
+from svmkit.model import Model, answers
+from svmkit.pairs import kernel_of, refuse_huge_values, usable_examples
+from svmkit.problem import PRECOMPUTED, Problem
+from svmkit.solvers import NAMES
+from svmkit.solvers import solver as solver_named
+from svmkit.solvers.base import CALL_S, Solver, SolverResult, options_of
+from svmkit.stream import UNKNOWN
+from svmkit.trace import ActiveRow, Progress, Status
+
+#: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
+_FIRST_LOOK = 8
+
+
+class ActiveSolver(Solver, Protocol):
+    """A solver that chooses what it learns."""
+
+    def choose(self, state: Any) -> int:
+        """The row whose label is wanted next, −1 where none is left; it waits for ``learn``."""
+
+    def learn(self, state: Any, row: int, label: float) -> None:
+        """Learns the row chosen, or any other where none has been, with its label ±1."""
+
+    def progress(self, state: Any) -> Progress:
+        """What has been done so far."""
+
+    def finish(self, state: Any, budget: int) -> Progress:
+        """At most ``budget`` steps of the work at the end, until ``Progress.ended``."""
+
+
+@dataclass(frozen=True)
+class ActiveResult:
+    """The model of all labels learned; ``status`` is COMPLETED where no more are wanted."""
+
+    model: Model
+    status: Status
+    last: ActiveRow
+    n_asked: int
+
+
+def active_solver(name: str) -> ActiveSolver:
+    """The solver module called ``name``; UsageError with those that can where it cannot choose."""
+    module = solver_named(name)
+    if hasattr(module, "choose"):
+        return cast("ActiveSolver", module)
+    able = ", ".join(other for other in NAMES if hasattr(solver_named(other), "choose"))
+    raise UsageError(f"--solver {name}: does not choose examples; for --pool take one that does: {able}")
+
+
+class Learner:
+    """A binary machine over labelled examples to begin with and a pool."""
+
+    def __init__(self, config: TrainConfig, labels: Ints, begin: Dataset | None, pool: Dataset) -> None:
+        self.solver = active_solver(config.solver)
+        _check(config, labels)
+        self.labels = labels
+        self.rows = stack([*([] if begin is None else [begin.rows]), pool.rows])
+        self.first = 0 if begin is None else begin.n
+        self.kernel = kernel_of(config, self.rows.n_features)
+        for part in (pool, *([] if begin is None else [begin])):
+            refuse_huge_values(part)
+            usable_examples(part)
+        self.y = np.full(self.rows.n, np.nan)
+        if begin is not None:
+            self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
+        weights = np.concatenate([*([] if begin is None else [begin.weights]), pool.weights])
+        bias: Any = config.bias or self.solver.BIASES[0]
+        problem = Problem(self.rows, self.y.copy(), config.C * weights, self.kernel, bias)
+        reason = self.solver.supports(problem)
+        if reason is not None:
+            raise UsageError(reason)
+        options = options_of(
+            self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking, selection="active"
+        )
+        if options.selection == "gradient":
+            raise UsageError(
+                "-O selection=gradient: looks at labels before they are asked for; take active, autoactive or random"
+            )
+        self.state = self.solver.start(problem, options, config.eps, config.seed)
+        for row in range(self.first):
+            self.solver.learn(self.state, row, self.y[row])
+
+    def side(self, label: float, where: str) -> float:
+        """±1 for a label. Raises DataError for one that is none of the two."""
+        if label == self.labels[0]:
+            return 1.0
+        if label == self.labels[1]:
+            return -1.0
+        known = ", ".join(str(one) for one in self.labels)
+        raise DataError(f"{where}: label {label:g} is none of {known}; see --labels")
+
+    def choose(self) -> int:
+        """The pool's row (from 0) whose label is wanted next, or −1."""
+        row = self.solver.choose(self.state)
+        return row if row < 0 else row - self.first
+
+    def learn(self, row: int, label: int) -> None:
+        """Learns a row of the pool."""
+        self.y[self.first + row] = self.side(label, f"pool row {row + 1}")
+        self.solver.learn(self.state, self.first + row, self.y[self.first + row])
+
+    def finish(self, interrupted: Callable[[], bool]) -> None:
+        """The solver's work at the end, while nobody interrupts it."""
+        budget = 1
+        while not interrupted():
+            began = time.perf_counter()
+            if self.solver.finish(self.state, budget).ended:
+                return
+            budget = 2 * budget if time.perf_counter() - began < CALL_S else budget
+
+    def model(self) -> Model:
+        """The model so far."""
+        found = SolverResult(self.solver.solution(self.state), Status.COMPLETED, UNKNOWN, 0, 0, 0.0)
+        members = [np.flatnonzero(self.y == side) for side in (1.0, -1.0)]
+        trained = [Trained(np.arange(self.rows.n), found, 0.0)]
+        return assemble(self.rows, "c_svc", self.kernel, self.labels, members, trained, "ovo")[0]
+
+
+def _check(config: TrainConfig, labels: Ints) -> None:
+    config.check()
+    if config.svm_type != "c_svc":
+        raise UsageError(f"-s {config.svm_type}: only classification (-s 0) learns from a pool")
+    if len(labels) != 2 or labels[0] == labels[1]:
+        raise UsageError("--labels: a pool is of two classes; name both")
+    if kernel_of(config, 1).kind == PRECOMPUTED:
+        raise UsageError("-t 4: a pool has no kernel matrix; give the examples' features")
+    if config.lam is not None:
+        raise UsageError("--lambda: how many labels there will be is not known ahead; give -c")
+    if config.class_weight:
+        raise UsageError("-w: an example's class is not known when it is chosen, so classes cannot have weights of their own")
+    if any(key == "epochs" for key, _ in config.solver_options):
+        raise UsageError("-O epochs: an example of a pool is learned when its label comes, once")
+
+
+def learn_pool(
+    learner: Learner,
+    known: Mapping[int, int],
+    ask: Callable[[int], int | None],
+    *,
+    max_labels: int | None = None,
+    time_limit_s: float | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+    holdout: Dataset | None = None,
+    on_row: Callable[[ActiveRow], None] = lambda row: None,
+    on_label: Callable[[Progress, int], None] = lambda progress, labels: None,
+) -> ActiveResult:
+    """Learns until ``max_labels`` are known, all are, or somebody ends it.
+
+    ``known`` are answers of an earlier run, taken in place of asking; those not chosen again are learned before anything new is
+    asked for. ``ask(row)`` gives a label, or None to end. ``on_row`` hears at 8 labels and each √2 times as many.
+    """
+    left, n_labels, n_asked, mark = dict(known), 0, 0, _FIRST_LOOK
+    began = time.perf_counter() - seconds_compiling()
+    status = Status.COMPLETED
+
+    def row_now() -> ActiveRow:
+        progress = learner.solver.progress(learner.state)
+        error = float("nan") if holdout is None else float(np.mean(answers(learner.model(), holdout.rows) != holdout.y))
+        seconds = time.perf_counter() - seconds_compiling() - began
+        return ActiveRow(seconds, n_labels, error, progress.kernel_evaluations, progress.n_support)
+
+    def learn(row: int, label: int) -> None:
+        nonlocal n_labels, mark
+        learner.learn(row, label)
+        n_labels += 1
+        on_label(learner.solver.progress(learner.state), n_labels)
+        if n_labels >= mark:
+            mark = max(mark + 1, int(mark * 2**0.5))
+            on_row(row_now())
+
+    while max_labels is None or n_labels < max_labels:
+        row = learner.choose()
+        if row < 0:
+            break
+        label = left.pop(row, None)
+        if label is None:
+            label = ask(row)
+            if label is None:
+                status = Status.INTERRUPTED if interrupted() else Status.COMPLETED
+                break
+            n_asked += 1
+            learn(row, label)
+            for other in list(left):
+                learn(other, left.pop(other))
+        else:
+            learn(row, label)
+        if interrupted():
+            status = Status.INTERRUPTED
+            break
+        if time_limit_s is not None and time.perf_counter() - seconds_compiling() - began >= time_limit_s:
+            status = Status.TIME_LIMIT
+            break
+    learner.finish(interrupted)
+    last = row_now()
+    on_row(last)
+    return ActiveResult(learner.model(), status, last, n_asked)

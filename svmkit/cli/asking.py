@@ -1,0 +1,303 @@
+"""``svmkit train --pool``: options, dialogue and report of a training that asks for the labels it wants."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from svmkit.cli import files, report
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.options import F, stack
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.errors import DataError, SvmkitError, UsageError
+
+if TYPE_CHECKING:
+    from svmkit.active import ActiveResult
+    from svmkit.data import Dataset, Ints
+    from svmkit.io.oracle import Log
+    from svmkit.io.pool import Pool
+    from svmkit.trace import ActiveRow, Progress
+
+#: Seconds between reports where no person is asked.
+_REPORT_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """What the command line says of a pool; None where it says nothing."""
+
+    pool: str | None
+    oracle: str | None
+    oracle_log: str | None
+    max_labels: int | None
+
+    @classmethod
+    def taken_from(cls, settings: dict[str, Any]) -> PoolOptions:
+        """Those among a command's parameters, which are left with the others."""
+        return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
+
+    def wanted(self) -> bool:
+        """Whether there is a pool. Raises UsageError for options of one where there is none, or one that cannot be."""
+        if self.pool is None:
+            given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+            if given:
+                raise UsageError(f"--{given[0].replace('_', '-')} is for active learning; give --pool too")
+            return False
+        if self.oracle is None:
+            raise UsageError("--pool: who knows the labels? give --oracle FILE, --oracle COMMAND or --oracle - (you)")
+        if self.max_labels is not None and self.max_labels < 1:
+            raise UsageError(f"--max-labels {self.max_labels}: must be at least 1")
+        return True
+
+
+def pool_options(function: F) -> F:
+    """Declares the options of active learning."""
+    return stack(
+        click.option(
+            "--pool",
+            metavar="FILE",
+            help="Active learning: examples without labels (? or none) of which the solver chooses whose labels are asked for; DATA "
+            "are labelled ones to begin with (/dev/null: none).",
+        ),
+        click.option(
+            "--oracle",
+            metavar="FILE|CMD|-",
+            help="Who is asked: a file whose line k begins with the label of row k; a command that reads a line 'row TAB "
+            "features' and answers with the label in a line, again and again; - is you.",
+        ),
+        click.option(
+            "--oracle-log",
+            metavar="FILE",
+            show_default="MODEL.labels",
+            help="Answers are added to this file; those that are in it are not asked for again.",
+        ),
+        click.option(
+            "--max-labels", type=int, metavar="N", show_default="all", help="Stop when N labels of the pool are known."
+        ),
+    )(function)
+
+
+class Oracle(Protocol):
+    """Who answers."""
+
+    def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
+        """The answer for a row (from 0) with these features, or None where there will be none."""
+
+    def close(self) -> None:
+        """Says good-bye."""
+
+
+class Person:
+    """Answers from standard input, asked for on standard error."""
+
+    def __init__(self, labels: tuple[int, ...], reporter: Reporter) -> None:
+        from svmkit.io.oracle import Lines
+
+        self.name = "-"
+        self._labels, self._reporter = [str(label) for label in labels], reporter
+        self._lines = Lines(0)
+
+    def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
+        """Asks until one of the labels is the answer; None at the end of input."""
+        self._reporter.note(f"row {row + 1}: {text}")
+        while not give_up():
+            click.echo(f"label ({' or '.join(self._labels)}; end of input to stop)? ", err=True, nl=False)
+            answer = self._lines.next(give_up)
+            if not answer:
+                click.echo(err=True)
+                return None
+            if answer.strip().removeprefix("+") in self._labels:
+                return answer
+        return None
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def train_pool(
+    data: str,
+    model: str,
+    config: TrainConfig,
+    asked: PoolOptions,
+    labels: tuple[int, ...] | None,
+    *,
+    holdout: str | None,
+    trace: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Learns DATA and what the solver chooses of the pool, writes MODEL, reports; the exit code."""
+    import numpy as np
+
+    from svmkit.active import Learner
+    from svmkit.io.model_libsvm import write_model
+    from svmkit.io.oracle import Log
+    from svmkit.io.pool import Pool
+
+    assert asked.pool is not None
+    log_path = asked.oracle_log or f"{model}.labels"
+    _check_files(data, model, asked, holdout, log_path)
+    names = np.array(labels or (1, -1), dtype=np.int64)
+    lost: list[str] = []
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        pool = Pool(asked.pool, reporter.warn)
+        learner = Learner(config, names, _begin(data, reporter), pool.dataset)
+        held_out = None if holdout is None else files.read_data(holdout, reporter)
+        log = Log(log_path, pool.mark)
+        oracle = _oracle(asked.oracle or "", pool, names, reporter)
+        with Interrupts(quiet) as stop:
+            dialogue = _Dialogue(oracle, pool, names, log, stop.interrupted)
+            known = {row: label for row, label in log.answers.items() if row < pool.n}
+            result = _learn(learner, known, dialogue, config, asked, held_out, trace, reporter, log, stop, lost)
+            write_model(model, result.model)
+        oracle.close()
+        log.close()
+        _report(result, model, log_path, held_out, as_json, reporter)
+    for text in lost:
+        reporter.warn(text)
+    if dialogue.failure is not None:
+        raise dialogue.failure
+    if stop.interrupted():
+        return stop.exit_code
+    return 1 if lost else 0
+
+
+def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str) -> None:
+    if model == "-":
+        raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
+    assert asked.pool is not None
+    readers = [name for name, path in (("DATA", data), ("--pool", asked.pool), ("--oracle", asked.oracle)) if path == "-"]
+    readers += ["--holdout"] * (holdout == "-")
+    if len(readers) > 1:
+        raise UsageError(f"{' and '.join(readers)} cannot both be standard input")
+    if holdout is not None and files.fraction(holdout) is not None:
+        raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")
+    files.check_output(log, data, model, asked.pool, *([asked.oracle] if asked.oracle else []))
+
+
+def _begin(data: str, reporter: Reporter) -> Dataset | None:
+    """The labelled examples, or None where DATA is empty."""
+    if os.path.exists(data) and stat.S_ISCHR(os.stat(data).st_mode) and os.path.samefile(data, os.devnull):
+        return None
+    return files.read_data(data, reporter)
+
+
+def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
+    """A file that cannot be executed holds labels; anything else is a command."""
+    from svmkit.io.oracle import Command, LabelFile
+
+    if name == "-":
+        return Person(tuple(labels.tolist()), reporter)
+    if os.path.isfile(name) and not os.access(name, os.X_OK):
+        return LabelFile(name, pool.n)
+    return Command(name)
+
+
+class _Dialogue:
+    """Questions, and answers in the log. What goes wrong is kept as ``failure``: there is a model to save first."""
+
+    def __init__(self, oracle: Oracle, pool: Pool, labels: Ints, log: Log, interrupted: Callable[[], bool]) -> None:
+        self._oracle, self._pool, self._labels, self._log, self._interrupted = oracle, pool, labels, log, interrupted
+        self.failure: SvmkitError | None = None
+
+    def ask(self, row: int) -> int | None:
+        """The label of a row of the pool, noted in the log."""
+        try:
+            answer = self._oracle.ask(row, self._pool.text_of(row), self._interrupted)
+            if answer is None:
+                return None
+            label = self._read(row, answer)
+            self._log.add(row, label)
+        except SvmkitError as error:
+            self.failure = error
+            return None
+        return label
+
+    def _read(self, row: int, answer: str) -> int:
+        try:
+            value = float(answer)
+        except ValueError:
+            value = float("nan")
+        if value not in self._labels:
+            known = " or ".join(map(str, self._labels))
+            raise DataError(f"--oracle: the answer for row {row + 1} is {answer.strip()!r}, not {known}; see --labels")
+        return int(value)
+
+
+def _learn(
+    learner: Any,
+    known: dict[int, int],
+    dialogue: _Dialogue,
+    config: TrainConfig,
+    asked: PoolOptions,
+    held_out: Dataset | None,
+    trace: str | None,
+    reporter: Reporter,
+    log: Log,
+    stop: Interrupts,
+    lost: list[str],
+) -> ActiveResult:
+    from svmkit.active import learn_pool
+    from svmkit.io.traces import TraceWriter
+
+    due = [time.perf_counter() + _REPORT_EVERY_S]
+
+    with TraceWriter(trace, lost.append) if trace is not None else nullcontext() as writer:
+
+        def on_row(row: ActiveRow) -> None:
+            if writer is not None:
+                writer.write(row)
+            if held_out is not None and row.labels > len(known):
+                log.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
+
+        def on_label(progress: Progress, labels: int) -> None:
+            if not reporter.quiet and time.perf_counter() >= due[0]:
+                due[0] = time.perf_counter() + _REPORT_EVERY_S
+                reporter.note(f"{labels:,} labels, {report.counted(progress.n_support)}")
+
+        return learn_pool(
+            learner,
+            known,
+            dialogue.ask,
+            max_labels=asked.max_labels,
+            time_limit_s=config.time_limit_s,
+            interrupted=stop.interrupted,
+            holdout=held_out,
+            on_row=on_row,
+            on_label=on_label,
+        )
+
+
+def _report(result: ActiveResult, model: str, log: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+    row, status = result.last, result.status.value
+    values: dict[str, Any] = {
+        "status": status,
+        "seconds": row.seconds,
+        "labels": row.labels,
+        "asked": result.n_asked,
+        "kernel_evaluations": row.kernel_evaluations,
+        "n_support": result.model.n_support,
+        "model": model,
+        "oracle_log": log,
+    }
+    done = "completed" if status == "COMPLETED" else f"stopped ({status})"
+    line = f"{done}: {row.labels:,} labels of the pool ({result.n_asked:,} asked for), {report.counted(result.model.n_support)}"
+    line += f"; {model} written"
+    if held_out is not None:
+        values |= {"holdout_error": row.holdout_error, "holdout_n": held_out.n}
+        line += f"; held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}"
+    if as_json:
+        click.echo(report.to_json(values))
+    if status != "COMPLETED":
+        reporter.warn(line)
+    elif not reporter.quiet:
+        reporter.note(line)

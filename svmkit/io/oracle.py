@@ -1,0 +1,161 @@
+"""Where labels come from that are asked for one by one: a file of them, a command, and the log of what was answered.
+
+A command is started once. For each question it reads a line ``row TAB features``, rows counted from 1, and answers with a line
+that holds the label; it should write each answer at once (flush). The log is a text file that is only ever appended to, a line
+``row label`` each, so that no answer is lost or asked for again, whatever happens.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+
+from svmkit.errors import DataError, OutputError
+from svmkit.io.files import map_bytes
+
+_LOOK_S = 0.1
+
+
+class LabelFile:
+    """Answers from a file: the first word of line k is the label of row k, so that a labelled data file serves as well."""
+
+    def __init__(self, path: str, n_rows: int) -> None:
+        """Raises DataError where the number of lines is not ``n_rows``."""
+        lines = map_bytes(path).tobytes().decode("utf-8", "replace").splitlines()
+        self._words = [line.split(maxsplit=1)[0] if line.strip() else "" for line in lines if not line.lstrip().startswith("#")]
+        self.name = path
+        if len(self._words) != n_rows:
+            raise DataError(
+                f"--oracle {path}: {len(self._words):,} labels for a pool of {n_rows:,} examples; line k is that of row k"
+            )
+
+    def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
+        """The label of a row (from 0)."""
+        return self._words[row]
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class Command:
+    """Answers from a command of the shell's."""
+
+    def __init__(self, command: str) -> None:
+        self.name = command
+        self._process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
+
+    def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
+        """The line it answers; None once ``give_up()`` is true. Raises DataError where it has ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{row + 1}\t{text}\n".encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended(row) from None
+        line = self._lines.next(give_up)
+        if line == "":
+            if give_up():
+                return None
+            raise self._ended(row)
+        return line
+
+    def _ended(self, row: int) -> DataError:
+        code = self._process.wait()
+        return DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
+
+    def close(self) -> None:
+        """Ends its input, upon which it should end too."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+            self._process.wait()
+
+
+class Lines:
+    """Lines as they come on a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+
+    def next(self, give_up: Callable[[], bool]) -> str | None:
+        """The next line, without its end; "" where there is none any more; None once ``give_up()``, asked while waiting."""
+        while b"\n" not in self._rest:
+            if give_up():
+                return None
+            if not select.select([self._descriptor], [], [], _LOOK_S)[0]:
+                continue
+            content = os.read(self._descriptor, 1 << 16)
+            if not content:
+                line, self._rest = self._rest, b""
+                return line.decode("utf-8", "replace")
+            self._rest += content
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").strip() or " "
+
+
+class Log:
+    """The answers so far, {row (from 0): label}, and the file they stand in."""
+
+    def __init__(self, path: str, pool_mark: str) -> None:
+        """Reads the log, or begins one. Raises DataError for one of another pool, OutputError where it cannot be written."""
+        self.path = path
+        self.answers: dict[int, int] = {}
+        head = f"# labels asked for by svmkit train, of a pool of {pool_mark}\n"
+        try:
+            self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
+            self._file.seek(0)
+            content = self._file.read()
+            whole = content[: content.rfind(b"\n") + 1]  # a line cut short by a crash is no answer
+            self._file.truncate(len(whole))
+        except OSError as error:
+            raise OutputError(f"--oracle-log {path}: cannot be written: {error.strerror}") from None
+        if whole:
+            self._read(whole.decode("utf-8", "replace"), head)
+        else:
+            self._append(head)
+
+    def _read(self, text: str, head: str) -> None:
+        lines = text.splitlines(keepends=True)
+        if lines[0] != head:
+            why = "its answers are about another pool" if lines[0].startswith(head[:20]) else "it is no log of labels"
+            raise DataError(f"--oracle-log {self.path}: {why}; name another file", f"it begins with {lines[0].strip()!r}")
+        for number, line in enumerate(lines[1:], start=2):
+            if line.startswith("#"):
+                continue
+            try:
+                row, label = map(int, line.split())
+            except ValueError:
+                where = f"--oracle-log {self.path}, line {number}"
+                raise DataError(f"{where}: {line.strip()!r} is not a row and its label") from None
+            self.answers[row - 1] = label
+
+    def add(self, row: int, label: int) -> None:
+        """Notes an answer; when this returns it will be there after a crash of the machine too."""
+        self.answers[row] = label
+        self._append(f"{row + 1} {label}\n")
+
+    def note(self, text: str) -> None:
+        """A line for people."""
+        self._append(f"# {text}\n")
+
+    def _append(self, text: str) -> None:
+        try:
+            self._file.write(text.encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OutputError(f"--oracle-log {self.path}: cannot be written: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()

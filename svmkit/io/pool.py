@@ -1,0 +1,71 @@
+"""Pools of examples whose labels are asked for: LIBSVM lines with any label, ``?`` or none, kept with their text."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from svmkit.data import Dataset, Ints
+from svmkit.io.files import map_bytes
+from svmkit.io.libsvm_data import parse_dataset
+from svmkit.io.sparse_text import Text
+
+_COMMENTS = re.compile(rb"[ \t]*#.*\n?")
+
+
+class Pool:
+    """``dataset`` has nan for every label; ``text_of(row)`` is what stands in the file of a row, without a label."""
+
+    def __init__(self, path: str, on_warning: Callable[[str], None]) -> None:
+        """Reads the file; raises DataError as ``libsvm_data.read_dataset``. What stands there for labels is not looked at."""
+        self.path = path
+        self._text = map_bytes(path)
+        self._labelled = _begins_with_label(self._text)
+        dataset = parse_dataset(self._text, path, labels=self._labelled, unknown_labels=True, on_warning=on_warning)
+        self.dataset = Dataset(rows=dataset.rows, y=np.full(dataset.n, np.nan), weight=dataset.weight, source=path)
+        self._starts = _starts(self._text)
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return self.dataset.n
+
+    @property
+    def mark(self) -> str:
+        """A text that another pool would hardly have."""
+        return f"{self.n} rows, crc32 {zlib.crc32(self._text):08x}"
+
+    def text_of(self, row: int) -> str:
+        """The features of a row as they stand in the file, which may be none."""
+        line = self._text[self._starts[row] :]
+        end = np.flatnonzero(line[: 1 << 12] == ord("\n"))
+        if not len(end):
+            end = np.flatnonzero(line == ord("\n"))
+        text = line[: end[0] if len(end) else len(line)].tobytes().decode("utf-8", "replace").strip()
+        return text.partition(" ")[2].strip() if self._labelled else text
+
+
+def _begins_with_label(text: Text) -> bool:
+    """Whether the first word of the first example is no pair."""
+    head = text[: 1 << 16].tobytes()
+    at = 0
+    while found := _COMMENTS.match(head, at):
+        at = found.end()
+    word = head[at:].split(maxsplit=1)
+    return not word or b":" not in word[0]
+
+
+def _starts(text: Text) -> Ints:
+    """Where the lines of examples begin."""
+    starts = np.concatenate([[0], np.flatnonzero(text == ord("\n")) + 1]).astype(np.int64)
+    starts = starts[starts < len(text)]
+    first = text[starts]
+    blank = np.flatnonzero((first == ord(" ")) | (first == ord("\t")))
+    comment = first == ord("#")
+    for number in blank:  # seldom any
+        comment[number] = text[starts[number] : starts[number] + 256].tobytes().lstrip(b" \t").startswith(b"#")
+    examples: Ints = starts[~comment]
+    return examples
