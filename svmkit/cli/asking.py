@@ -64,8 +64,8 @@ def pool_options(function: F) -> F:
         click.option(
             "--pool",
             metavar="FILE",
-            help="Active learning: examples without labels (? or none) of which the solver chooses whose labels are asked for; DATA "
-            "are labelled ones to begin with (/dev/null: none).",
+            help="Active learning: examples without labels (? or none); those are asked for that the solver chooses. DATA are "
+            "labelled ones to begin with (/dev/null: none).",
         ),
         click.option(
             "--oracle",

@@ -45,9 +45,7 @@ class StreamOptions:
         return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
 
     def wanted(self, data: str, solver: str, pool: bool) -> bool:
-        """Whether DATA is to be learned as a stream, which it is not beside a ``pool``. Raises UsageError for options of a stream
-        where it is none.
-        """
+        """Whether DATA is to be learned as a stream; beside a pool it is not. Raises UsageError for options that cannot be."""
         if pool and self.stream:
             raise UsageError("--stream and --pool are two ways to learn; give one of them")
         if self.stream or (self.stream is None and data == "-" and solver in _ONE_PASS and not pool):

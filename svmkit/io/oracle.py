@@ -45,9 +45,10 @@ class Command:
 
     def __init__(self, command: str) -> None:
         self.name = command
-        self._process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        self._lines = Lines(self._process.stdout.fileno())
+        self._answers, end = os.pipe()
+        self._process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=end)
+        os.close(end)
+        self._lines = Lines(self._answers)
 
     def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
         """The line it answers; None once ``give_up()`` is true. Raises DataError where it has ended."""
@@ -78,6 +79,7 @@ class Command:
         except subprocess.TimeoutExpired:
             self._process.terminate()
             self._process.wait()
+        os.close(self._answers)
 
 
 class Lines:
@@ -116,12 +118,16 @@ class Log:
             self._file.seek(0)
             content = self._file.read()
             whole = content[: content.rfind(b"\n") + 1]  # a line cut short by a crash is no answer
-            self._file.truncate(len(whole))
         except OSError as error:
             raise OutputError(f"--oracle-log {path}: cannot be written: {error.strerror}") from None
         if whole:
-            self._read(whole.decode("utf-8", "replace"), head)
-        else:
+            try:
+                self._read(whole.decode("utf-8", "replace"), head)
+            except DataError:
+                self._file.close()
+                raise
+        self._file.truncate(len(whole))
+        if not whole:
             self._append(head)
 
     def _read(self, text: str, head: str) -> None:
@@ -140,7 +146,7 @@ class Log:
             self.answers[row - 1] = label
 
     def add(self, row: int, label: int) -> None:
-        """Notes an answer; when this returns it will be there after a crash of the machine too."""
+        """Notes an answer; when this returns the file has it, whatever becomes of this process."""
         self.answers[row] = label
         self._append(f"{row + 1} {label}\n")
 
@@ -152,7 +158,6 @@ class Log:
         try:
             self._file.write(text.encode())
             self._file.flush()
-            os.fsync(self._file.fileno())
         except OSError as error:
             raise OutputError(f"--oracle-log {self.path}: cannot be written: {error.strerror}") from None
 

@@ -1,0 +1,138 @@
+"""Who answers: files, commands; and the log that loses nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from svmkit.errors import DataError, OutputError
+from svmkit.io.oracle import Command, LabelFile, Lines, Log
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_file_answers_by_its_first_words(tmp_path: Path) -> None:
+    (tmp_path / "l").write_text("# labels\n1\n-1 1:5 2:3\n+1\n")
+    oracle = LabelFile(str(tmp_path / "l"), 3)
+    assert [oracle.ask(row, "", never) for row in (2, 0, 1)] == ["+1", "1", "-1"]
+    oracle.close()
+
+
+def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "l").write_text("1\n-1\n")
+    with pytest.raises(DataError, match="2 labels for a pool of 3 examples"):
+        LabelFile(str(tmp_path / "l"), 3)
+
+
+@contextmanager
+def command(text: str) -> Iterator[Command]:
+    oracle = Command(text)
+    try:
+        yield oracle
+    finally:
+        oracle.close()
+
+
+def test_a_command_reads_rows_and_answers(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    with command(f'while read -r row rest; do echo "$row $rest" >> {seen}; echo $((row * 10)); done') as oracle:
+        assert [oracle.ask(row, text, never) for row, text in ((4, "1:1 2:3"), (0, ""), (4, "x"))] == ["50", "10", "50"]
+    assert seen.read_text() == "5 1:1 2:3\n1 \n5 x\n"
+
+
+def test_a_command_that_ends_without_an_answer(tmp_path: Path) -> None:
+    with command("read -r line; echo 1; exit 7") as oracle:
+        assert oracle.ask(0, "", never) == "1"
+        for _ in range(2):  # writing to it fails at the latest the second time
+            with pytest.raises(DataError, match=r"it ended \(exit code 7\) without an answer for row 3"):
+                oracle.ask(2, "", never)
+
+
+def test_waiting_for_a_command_can_be_given_up() -> None:
+    asked: list[int] = []
+    with command("read -r line; read -r line") as oracle:
+        assert oracle.ask(0, "", lambda: len(asked) > 2 or bool(asked.append(1))) is None
+    assert len(asked) == 3
+
+
+def test_lines_in_pieces_and_the_end() -> None:
+    read, write = os.pipe()
+    lines = Lines(read)
+    os.write(write, b"one\ntw")
+    assert lines.next(never) == "one"
+    threading.Timer(0.05, os.write, (write, b"o\n\nthree")).start()
+    assert lines.next(never) == "two"
+    assert str(lines.next(never)).strip() == ""
+    os.close(write)
+    assert lines.next(never) == "three"
+    assert lines.next(never) == ""
+    os.close(read)
+
+
+# --- the log --------------------------------------------------------------------------------------------------------------
+
+
+def begin(path: Path) -> None:
+    log = Log(str(path), "5 rows")
+    log.add(3, -1)
+    log.close()
+
+
+def answers(path: Path) -> dict[int, int]:
+    log = Log(str(path), "5 rows")
+    log.close()
+    return log.answers
+
+
+def test_answers_are_there_at_once_and_again(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(str(path), "5 rows")
+    log.add(3, -1)
+    log.note("remark")
+    log.add(0, 1)
+    assert path.read_text().splitlines()[1:] == ["4 -1", "# remark", "1 1"]
+    log.close()
+    log = Log(str(path), "5 rows")
+    assert log.answers == {3: -1, 0: 1}
+    log.add(1, 1)
+    log.close()
+    assert answers(path) == {3: -1, 0: 1, 1: 1}
+
+
+def test_a_line_cut_short_is_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    begin(path)
+    with path.open("a") as file:
+        file.write("12")
+    log = Log(str(path), "5 rows")
+    assert log.answers == {3: -1}
+    log.add(2, 1)
+    log.close()
+    assert path.read_text().splitlines()[1:] == ["4 -1", "3 1"]
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    begin(path)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="its answers are about another pool"):
+        Log(str(path), "6 rows")
+    assert path.read_bytes() == before
+    path.write_text("1 1:1\n")
+    with pytest.raises(DataError, match="no log of labels"):
+        Log(str(path), "5 rows")
+    path.write_bytes(before + b"four\n")
+    with pytest.raises(DataError, match="line 3: 'four' is not a row and its label"):
+        Log(str(path), "5 rows")
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"--oracle-log .*no/log"):
+        Log(str(tmp_path / "no" / "log"), "5 rows")
