@@ -144,6 +144,8 @@ def _check(config: TrainConfig, labels: Ints) -> None:
         raise UsageError("--labels: a pool is of two classes; name both")
     if kernel_of(config, 1).kind == PRECOMPUTED:
         raise UsageError("-t 4: a pool has no kernel matrix; give the examples' features")
+    if config.map is not None:
+        raise UsageError("--map: solvers that choose examples work on kernel values")
     if config.lam is not None:
         raise UsageError("--lambda: how many labels there will be is not known ahead; give -c")
     if config.class_weight:

@@ -20,22 +20,25 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import mapped, maps
 from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import Certificate
 from svmkit.config import TrainConfig
-from svmkit.data import Chunk, Floats, Ints, Rows, stack
+from svmkit.data import Chunk, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import LARGEST_VALUE, kernel_of, label_factors
 from svmkit.parallel import ahead
-from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Solution, Stream
+from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel, Solution, Stream
 from svmkit.solvers import NAMES
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import CALL_S, OnlineSolver, SolverResult, options_of
 from svmkit.trace import Limits, Progress, Status, StreamRow
 
 Booleans = NDArray[np.bool_]
+
+_NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
 
 WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0); see --bias"
 
@@ -76,7 +79,9 @@ class Machines:
         if config.bias is None and bias != "free":
             on_warning(WITHOUT_BIAS.format(config.solver))
         self.config = config = replace(config, bias=bias, multiclass=config.multiclass if len(labels) > 2 else "ovo")
-        self.labels, self.kernel = labels, kernel_of(config, 0)
+        self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
+        if config.map is not None:
+            self.map, self.kernel = maps.fit(_NO_ROWS, self.kernel, config), Kernel(LINEAR)
         self.pairs = list(class_pairs(len(labels), config.multiclass))
         self._factors = label_factors(config, labels, on_warning)
         options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
@@ -110,24 +115,28 @@ class Machines:
         """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
         weight = weight * self._factors[classes]
         self._rows += rows.n
+        seen = rows if self.map is None else dense_rows(self.map.transform(rows))
         if self._votes:
-            return self._learn_pairs(rows, classes, weight)
+            return self._learn_pairs(rows, seen, classes, weight)
         firsts = [classes == i for i, _ in self.pairs]
         values = [
-            self.solver.extend(state, rows, np.where(first, 1.0, -1.0), weight)
+            self.solver.extend(state, seen, np.where(first, 1.0, -1.0), weight)
             for state, first in zip(self._states, firsts, strict=True)
         ]
         wrong: Booleans = (values[0] > 0) != firsts[0] if len(values) == 1 else np.argmax(values, axis=0) != classes
         return wrong
 
-    def _learn_pairs(self, rows: Rows, classes: Ints, weight: Floats) -> Booleans:
-        """An example whose own machines all vote for its class is right. Only of the others are the other votes looked at."""
+    def _learn_pairs(self, rows: Rows, seen: Rows, classes: Ints, weight: Floats) -> Booleans:
+        """An example whose own machines all vote for its class is right. Only of the others are the other votes looked at.
+
+        ``seen`` are the rows as the solver sees them.
+        """
         decisions = np.full((rows.n, len(self.pairs)), np.nan)
         lost = np.zeros(rows.n, dtype=bool)
         for column, (i, j) in enumerate(self.pairs):
             own = np.flatnonzero((classes == i) | (classes == j))
             first = classes[own] == i
-            f = self.solver.extend(self._states[column], rows.take(own), np.where(first, 1.0, -1.0), weight[own])
+            f = self.solver.extend(self._states[column], seen.take(own), np.where(first, 1.0, -1.0), weight[own])
             decisions[own, column] = f
             lost[own] |= (f > 0) != first
         asked = np.flatnonzero(lost)
@@ -173,7 +182,8 @@ class Machines:
         trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
         config = self.config
-        return assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]
+        model = assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]
+        return replace(model, map=self.map)
 
 
 def _check(config: TrainConfig, labels: Ints) -> None:
@@ -187,6 +197,11 @@ def _check(config: TrainConfig, labels: Ints) -> None:
         raise UsageError("-t 4: a stream has no kernel matrix; give the examples' features")
     if kernel.kind != LINEAR and config.gamma == 0:
         raise UsageError("-g: a stream's number of features is not known ahead, so gamma has no default; give one")
+    mapped.check(config)
+    if config.map == "nystroem":
+        raise UsageError("--map nystroem: chooses its landmarks among all examples; a stream can have --map fourier")
+    if config.orthogonal:
+        raise UsageError("--orthogonal: needs the number of features, which of a stream is not known ahead")
     if any(key == "epochs" for key, _ in config.solver_options):
         raise UsageError("-O epochs: a stream is read once; --passes reads a file several times")
 

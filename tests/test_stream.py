@@ -53,10 +53,13 @@ CASES = [(BINARY, "ovo"), (THREE, "ovo"), (THREE, "ovr")]
 cases = pytest.mark.parametrize(("labels", "multiclass"), CASES, ids=["binary", "ovo", "ovr"])
 
 
+MAPPED = {"solver": "asset", "lam": 1e-3, "map": "fourier", "dim": 32}
+
+
 @cases
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_chunks_change_nothing(labels: Any, multiclass: str, kernel: str, tmp_path: Path) -> None:
-    dataset, config = data(3000, labels), replace(CONFIG, multiclass=multiclass, kernel=kernel)
+@pytest.mark.parametrize("settings", [{}, {"kernel": "linear"}, MAPPED], ids=["rbf", "linear", "mapped"])
+def test_chunks_change_nothing(labels: Any, multiclass: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    dataset, config = data(3000, labels), replace(CONFIG, multiclass=multiclass, **settings)
     whole = learn(dataset, labels, config)
     for size in (37, 1000):
         parts = learn(dataset, labels, config, size)
@@ -67,11 +70,14 @@ def test_chunks_change_nothing(labels: Any, multiclass: str, kernel: str, tmp_pa
 
 
 @cases
-def test_errors_are_those_of_a_naive_loop(labels: Any, multiclass: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("settings", [{}, MAPPED], ids=["rbf", "mapped"])
+def test_errors_are_those_of_a_naive_loop(
+    labels: Any, multiclass: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each example is answered by the model of all before it, then learned. With votes, those are renewed at every example."""
     monkeypatch.setattr(stream, "_VOTES_FOR", 1)
     monkeypatch.setattr(stream, "WINDOW", 100)
-    dataset, config = data(250, labels), replace(CONFIG, multiclass=multiclass)
+    dataset, config = data(250, labels), replace(CONFIG, multiclass=multiclass, **settings)
     found = learn(dataset, labels, config)
     naive = Machines(config, labels)
     wrong = []
@@ -213,6 +219,9 @@ def test_an_example_that_cannot_be_learned_is_named_by_its_place() -> None:
         (replace(CONFIG, svm_type="nu_svc"), BINARY, "-s nu_svc"),
         (replace(CONFIG, bias="free"), BINARY, "without a bias"),
         (replace(CONFIG, solver_options=(("epochs", "3"),)), BINARY, "--passes"),
+        (replace(CONFIG, map="fourier"), BINARY, "--map: solver perceptron works on kernel values"),
+        (replace(CONFIG, **{**MAPPED, "map": "nystroem"}), BINARY, "--map nystroem: chooses its landmarks"),
+        (replace(CONFIG, **{**MAPPED, "orthogonal": True}), BINARY, "--orthogonal"),
         (CONFIG, np.array([1]), "--labels"),
         (CONFIG, np.array([1, 1]), "--labels"),
     ],

@@ -1,0 +1,195 @@
+"""``svmkit train --pool``: oracles, logs that are gone on from, and what is left when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from shell import process, strict_json, svmkit, write_blobs
+
+from svmkit.io.model_libsvm import read_model
+
+TRAIN = ("train", "--solver", "lasvm", "-c", "2", "-g", "0.4")
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    """A pool without labels; the labels stand beside it, and in a data file."""
+    lines = write_blobs(tmp_path / "labelled", n=300).read_text().splitlines()
+    (tmp_path / "labels").write_text("".join(f"{line.split()[0]}\n" for line in lines))
+    (tmp_path / "pool").write_text("".join(f"? {line.split(maxsplit=1)[1]}\n" for line in lines))
+    return tmp_path / "pool"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return tmp_path / "m"
+
+
+def command_of(pool: Path, after: int = 10**6) -> str:
+    """A command that answers from the labels' file, but after so many answers no more."""
+    answer = f"sed -n ${{row}}p {pool.parent / 'labels'}"
+    return f"n=0; while read -r row text; do n=$((n + 1)); [ $n -gt {after} ] && sleep 100; {answer}; done"
+
+
+def learned(pool: Path, model: Path, *args: object) -> bytes:
+    done = svmkit(*TRAIN, "--pool", pool, *args, "/dev/null", model)
+    assert done.returncode == 0, done.stderr
+    return model.read_bytes()
+
+
+def log_of(model: Path) -> list[str]:
+    return Path(f"{model}.labels").read_text().splitlines()
+
+
+def test_files_and_commands_answer_alike(pool: Path, model: Path) -> None:
+    folder = pool.parent
+    results = []
+    for oracle in (folder / "labels", folder / "labelled", command_of(pool)):
+        Path(f"{model}.labels").unlink(missing_ok=True)
+        results.append((learned(pool, model, "--oracle", oracle, "--max-labels", 60), log_of(model)))
+    assert results[0] == results[1] == results[2]
+    answers = [line.split() for line in results[0][1] if not line.startswith("#")]
+    assert len(answers) == 60
+    truth = (folder / "labels").read_text().split()
+    assert all(truth[int(row) - 1] == label for row, label in answers)
+
+
+def test_the_report_and_the_log(pool: Path, model: Path, tmp_path: Path) -> None:
+    other, seed, log = write_blobs(tmp_path / "o", n=80, seed=3), write_blobs(tmp_path / "s", n=20, seed=4), tmp_path / "log"
+    args = ("--oracle", tmp_path / "labels", "--oracle-log", log, "--max-labels", 40, "--holdout", other)
+    done = svmkit(*TRAIN, "--pool", pool, *args, "--trace", tmp_path / "t", "--json", seed, model)
+    assert done.returncode == 0, done.stderr
+    found = strict_json(done.stdout)
+    assert list(found) == [
+        *("status", "seconds", "labels", "asked", "kernel_evaluations", "n_support", "model", "oracle_log"),
+        *("holdout_error", "holdout_n"),
+    ]
+    assert (found["status"], found["labels"], found["asked"], found["holdout_n"]) == ("COMPLETED", 40, 40, 80)
+    assert found["holdout_error"] == pytest.approx(1 - strict_json(svmkit("eval", "--json", other, model).stdout)["accuracy"])
+    notes = [line for line in log.read_text().splitlines() if "held-out error" in line]
+    assert [note.split()[1] for note in notes] == ["8", "11", "15", "21", "29", "40"]
+    assert notes[-1] == f"# 40 labels: held-out error {100 * found['holdout_error']:.4g} % of 80"
+    assert len((tmp_path / "t").read_text().splitlines()) == 6
+    assert "completed: 40 labels of the pool (40 asked for)" in done.stderr
+
+
+def test_a_second_run_asks_only_for_what_is_new(pool: Path, model: Path, tmp_path: Path) -> None:
+    expected = learned(pool, model, "--oracle", tmp_path / "labels", "--max-labels", 80)
+    whole = log_of(model)
+    Path(f"{model}.labels").unlink()
+    learned(pool, model, "--oracle", tmp_path / "labels", "--max-labels", 50)
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", tmp_path / "labels", "--max-labels", 80, "/dev/null", model)
+    assert "80 labels of the pool (30 asked for)" in done.stderr
+    assert model.read_bytes() == expected
+    assert log_of(model) == whole
+
+
+def test_a_killed_run_is_gone_on_with(pool: Path, model: Path, tmp_path: Path) -> None:
+    expected = learned(pool, model, "--oracle", tmp_path / "labels", "--max-labels", 60)
+    model.unlink()
+    log = Path(f"{model}.labels")
+    log.unlink()
+    stuck = command_of(pool, after=25)
+    args = (*TRAIN, "--pool", pool, "--oracle", stuck, "--max-labels", 60, "/dev/null", model)
+    running = subprocess.Popen([sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.DEVNULL, process_group=0)
+    try:
+        deadline = time.monotonic() + 100
+        while not log.exists() or len(log.read_text().splitlines()) < 26:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    assert not model.exists()
+    with log.open("a") as file:
+        file.write("17")  # what a crash may leave of a line
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", tmp_path / "labels", "--max-labels", 60, "/dev/null", model)
+    assert "60 labels of the pool (35 asked for)" in done.stderr
+    assert model.read_bytes() == expected
+
+
+def test_you_are_asked_and_may_stop(pool: Path, model: Path, tmp_path: Path) -> None:
+    done = process(*TRAIN, "--pool", pool, "--oracle", "-", "/dev/null", model, stdin=b"1\nyes\n+1\n-1\n")
+    assert done.returncode == 0
+    rows = [int(line.split()[0]) for line in log_of(model)[1:]]
+    assert [line.split()[1] for line in log_of(model)[1:]] == ["1", "1", "-1"]
+    features = pool.read_text().splitlines()[rows[0] - 1].removeprefix("? ")
+    assert f"svmkit: row {rows[0]}: {features}\nlabel (1 or -1; end of input to stop)? " in done.stderr
+    assert done.stderr.count("label (1 or -1") == 5  # once more after "yes", and at the end
+    assert "3 labels of the pool (3 asked for)" in done.stderr
+    assert read_model(str(model)).n_support == 3
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ("head -n 20", "the answer for row"),
+        ("read -r line; echo 1; read -r line; echo -1; exit 3", "it ended (exit code 3) without an answer for row"),
+    ],
+)
+def test_an_oracle_that_fails_leaves_the_model_so_far(answers: str, why: str, pool: Path, model: Path) -> None:
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", answers, "/dev/null", model)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert read_model(str(model)).labels is not None
+    assert len(log_of(model)) == (1 if "head" in answers else 3)
+
+
+def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path) -> None:
+    slow = command_of(pool, after=9)
+    args = (*TRAIN, "--pool", pool, "--oracle", slow, "/dev/null", model)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    try:
+        deadline, log = time.monotonic() + 100, Path(f"{model}.labels")
+        while not log.exists() or len(log.read_text().splitlines()) < 10:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert "stopped (INTERRUPTED): 9 labels of the pool" in err
+    assert read_model(str(model)).n_support > 0
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("--oracle", "labels"), "--oracle is for active learning; give --pool too"),
+        (("--max-labels", 3), "--max-labels is for active learning"),
+        (("--pool", "pool"), "--pool: who knows the labels?"),
+        (("--pool", "pool", "--oracle", "labels", "--max-labels", 0), "--max-labels 0"),
+        (("--pool", "pool", "--oracle", "labels", "--stream"), "two ways to learn"),
+        (("--pool", "-", "--oracle", "-"), "--pool and --oracle cannot both be standard input"),
+        (("--pool", "pool", "--oracle", "labels", "--holdout", "0.1"), "--holdout 0.1"),
+        (("--pool", "pool", "--oracle", "labels", "--rows", "3"), "--rows is for streams only"),
+        (("--pool", "pool", "--oracle", "labels", "--solver", "smo"), "--solver smo: does not choose examples"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, pool: Path, model: Path) -> None:
+    done = svmkit(*TRAIN, *args, "/dev/null", model, cwd=pool.parent)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert not model.exists()
+    assert not Path(f"{model}.labels").exists()
+
+
+def test_labels_of_another_pool_are_refused(pool: Path, model: Path) -> None:
+    learned(pool, model, "--oracle", pool.parent / "labels", "--max-labels", 10)
+    with pool.open("a") as file:
+        file.write("? 1:1\n")
+    with (pool.parent / "labels").open("a") as file:
+        file.write("1\n")
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", pool.parent / "labels", "/dev/null", model)
+    assert done.returncode == 1
+    assert "its answers are about another pool" in done.stderr

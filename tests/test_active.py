@@ -1,0 +1,156 @@
+"""Learning from a pool: the same course whether labels are asked for or known already, and none asked for in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from zoo import points
+
+from svmkit.active import ActiveResult, Learner, learn_pool
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Rows
+from svmkit.errors import DataError, UsageError
+from svmkit.io.model_libsvm import write_model
+from svmkit.model import Model, answers
+from svmkit.solvers import lasvm, solver
+from svmkit.solvers.base import run
+from svmkit.trace import ActiveRow, Status
+
+LABELS = np.array([3, 8])
+CONFIG = TrainConfig(solver="lasvm", C=2.0, gamma=0.4)
+
+
+def examples(n: int = 400, seed: int = 4) -> tuple[Dataset, Floats]:
+    X, y = points(n, 4, seed=seed, noise=0.1)
+    labels = np.where(y > 0, 3.0, 8.0)
+    return Dataset(Rows.from_dense(X), np.full(n, np.nan)), labels
+
+
+def learner(config: TrainConfig = CONFIG, n_begin: int = 0) -> tuple[Learner, Floats]:
+    pool, labels = examples()
+    begin = None
+    if n_begin:
+        other, known = examples(n_begin, seed=9)
+        begin = replace(other, y=known)
+    return Learner(config, LABELS, begin, pool), labels
+
+
+def asking(labels: Floats, asked: list[int]) -> Callable[[int], int]:
+    def ask(row: int) -> int:
+        asked.append(row)
+        return int(labels[row])
+
+    return ask
+
+
+def course(config: TrainConfig = CONFIG, n_begin: int = 0, **more: Any) -> tuple[ActiveResult, list[int]]:
+    asked: list[int] = []
+    taught, labels = learner(config, n_begin)
+    return learn_pool(taught, more.pop("known", {}), asking(labels, asked), **more), asked
+
+
+def same(a: Model, b: Model, tmp_path: Any) -> bool:
+    write_model(str(tmp_path / "a"), a)
+    write_model(str(tmp_path / "b"), b)
+    return bool((tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes())
+
+
+@pytest.mark.parametrize("n_begin", [0, 20])
+@pytest.mark.parametrize("selection", ["active", "autoactive", "random"])
+def test_every_row_is_asked_for_once(selection: str, n_begin: int) -> None:
+    found, asked = course(replace(CONFIG, solver_options=(("selection", selection),)), n_begin)
+    assert sorted(asked) == list(range(400))
+    assert (found.status, found.last.labels, found.n_asked) == (Status.COMPLETED, 400, 400)
+
+
+def test_the_whole_pool_is_what_the_solver_makes_of_known_labels(tmp_path: Any) -> None:
+    """With all labels in the problem from the start and the same choices, the same machine."""
+    from svmkit.problem import RBF, Kernel, Problem
+
+    pool, labels = examples()
+    found, _ = course()
+    problem = Problem(pool.rows, np.where(labels == 3, 1.0, -1.0), np.full(400, 2.0), Kernel(RBF, 0.4))
+    options = lasvm.Options(selection="active")
+    result = run(solver("lasvm"), problem, options, eps=CONFIG.eps)
+    coef = np.sort(result.solution.coef)
+    np.testing.assert_array_equal(np.sort(found.model.machines[0].coef), coef)
+    assert found.model.machines[0].rho == result.solution.rho
+
+
+def test_a_run_goes_on_where_its_answers_end(tmp_path: Any) -> None:
+    whole, asked = course(max_labels=120)
+    _, labels = learner()
+    known = {row: int(labels[row]) for row in asked[:70]}
+    again, rest = course(max_labels=120, known=known)
+    assert rest == asked[70:]
+    assert same(whole.model, again.model, tmp_path)
+    assert (again.last.labels, again.n_asked) == (120, 50)
+
+
+def test_answers_that_are_not_chosen_again_are_learned_all_the_same() -> None:
+    _, labels = learner()
+    known = {row: int(labels[row]) for row in range(100, 150)}
+    found, asked = course(known=known, max_labels=80)
+    assert found.last.labels == 80
+    assert set(asked).isdisjoint(known)
+    assert len(asked) == 30
+
+
+def test_the_last_answer_may_be_none() -> None:
+    taught, labels = learner()
+    asked: list[int] = []
+    found = learn_pool(taught, {}, lambda row: None if len(asked) == 33 else asking(labels, asked)(row))
+    assert (found.status, found.last.labels, len(asked)) == (Status.COMPLETED, 33, 33)
+    stopped: list[int] = []
+    taught, labels = learner()
+    found = learn_pool(taught, {}, asking(labels, stopped), interrupted=lambda: len(stopped) == 12)
+    assert (found.status, found.last.labels) == (Status.INTERRUPTED, 12)
+
+
+def test_held_out_errors_are_told_at_root_two_times_as_many() -> None:
+    told: list[ActiveRow] = []
+    other, known = examples(100, seed=6)
+    holdout = replace(other, y=known)
+    found, _ = course(max_labels=40, holdout=holdout, on_row=told.append)
+    assert [row.labels for row in told] == [8, 11, 15, 21, 29, 40]
+    assert found.last.holdout_error == np.mean(answers(found.model, holdout.rows) != known)
+    assert told[-1] == found.last
+
+
+def test_models_have_the_labels_and_their_classes() -> None:
+    found, asked = course(n_begin=10, max_labels=60)
+    assert found.model.labels is not None
+    assert found.model.class_counts is not None
+    assert found.model.labels.tolist() == [3, 8]
+    coef = found.model.machines[0].coef
+    assert found.model.class_counts.tolist() == [np.count_nonzero(coef > 0), np.count_nonzero(coef < 0)]
+    assert found.model.n_support <= 10 + len(asked)
+
+
+@pytest.mark.parametrize(
+    ("config", "labels", "why"),
+    [
+        (replace(CONFIG, solver="smo"), LABELS, "--solver smo: does not choose examples; .*lasvm"),
+        (replace(CONFIG, kernel="precomputed"), LABELS, "-t 4"),
+        (replace(CONFIG, svm_type="nu_svc"), LABELS, "-s nu_svc"),
+        (replace(CONFIG, bias="none"), LABELS, "bias"),
+        (replace(CONFIG, lam=1e-3), LABELS, "--lambda"),
+        (replace(CONFIG, class_weight=((3, 2.0),)), LABELS, "-w: "),
+        (replace(CONFIG, solver_options=(("epochs", "3"),)), LABELS, "-O epochs"),
+        (replace(CONFIG, solver_options=(("selection", "gradient"),)), LABELS, "-O selection=gradient"),
+        (CONFIG, np.array([1, 2, 3]), "--labels"),
+    ],
+)
+def test_what_a_pool_cannot_have_is_refused(config: TrainConfig, labels: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Learner(config, labels, None, examples()[0])
+
+
+def test_labels_to_begin_with_are_checked() -> None:
+    pool, _ = examples()
+    with pytest.raises(DataError, match="seed, example 1: label 4 is none of 3, 8; see --labels"):
+        Learner(CONFIG, LABELS, replace(pool, y=np.full(400, 4.0), source="seed"), pool)
