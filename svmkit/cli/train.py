@@ -42,7 +42,8 @@ Examples:
   svmkit train -c 5 -g 0.5 data
   svmkit train -c 10 -w1 1 -w-2 5 --json data data.model > report.json
   zcat data.gz | svmkit train --lambda 1e-4 --holdout 0.2 - data.model
-  generate | svmkit train --stream --solver asset -t 0 --lambda 1e-6 --snapshot-seconds 60 - data.model
+  generate | svmkit train --solver lasvm -g 0.5 --snapshot-seconds 60 - data.model
+  svmkit train --solver lasvm -g 0.5 --pool unlabelled --oracle - --max-labels 100 few data.model
 """
 
 

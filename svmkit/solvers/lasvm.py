@@ -358,7 +358,7 @@ def _stream_engine(rows: Rows, kernel: Kernel) -> Engine:
 
 
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
-    """Learns the examples in order; returns (k,) f(x) of each just before it was learned, nan where S was empty."""
+    """Learns the examples in order; returns (k,) f(x) of each just before it was learned, 0 where S was empty."""
     support = state.support
     state.completed = False
     own = support.slots[ROW, support.members()]
@@ -374,7 +374,7 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
         support.label(y[here])
         while support.waiting:
             support.learn(1 << 40)
-        responses[here] = support.responses()
+        responses[here] = np.nan_to_num(support.responses())
         done += n
     members = support.members()
     state.rows = state.rows.take(support.slots[ROW, members])

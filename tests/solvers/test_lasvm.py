@@ -353,7 +353,7 @@ def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> 
     whole, f = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
     naive = Naive(kernel_matrix(case), case.y, case.upper)
     for k in range(case.n):
-        assert (f[k] == pytest.approx(naive.f([k])[0], rel=1e-7, abs=1e-9)) if naive.S else math.isnan(f[k])
+        assert (f[k] == pytest.approx(naive.f([k])[0], rel=1e-7, abs=1e-9)) if naive.S else f[k] == 0
         for _ in naive.learn(k):
             pass
     for chunk in (1, 50, 129):
@@ -390,7 +390,7 @@ def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
     X, _ = points(200, 3, seed=5)
     y = np.where(np.arange(200) < 150, 1.0, -1.0)
     state, f = stream_of(problem(X, y, Kernel(RBF, 0.5)), 10)
-    assert math.isnan(f[0])
+    assert f[0] == 0
     assert (f[1:150] == 1.0).all()
     assert (np.sign(lasvm.solution(state).coef) == -1).any()
 
