@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling", "compress"),
-    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "recertify", "io", "cli", "__main__"),
+    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "active", "recertify"),
+    *("io", "cli", "__main__"),
 ]
 
 #: The files of a folder that its other files may import.
@@ -25,11 +26,11 @@ SHARED = {
     "solvers": {"base", "perceptron_stream"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
-    | {"comparison", "pictures", "approx_map", "approx_report", "approx_model"},
+    | {"asking", "comparison", "pictures", "approx_map", "approx_report", "approx_model"},
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "active", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
