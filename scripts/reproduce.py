@@ -9,6 +9,7 @@ Data sets are read from $SVMKIT_DATA (else datasets/cache), tables come as Markd
 from __future__ import annotations
 
 import click
+import reproduce_asset
 import reproduce_sbp
 import reproduce_scs
 
@@ -18,6 +19,7 @@ def group() -> None:
     pass
 
 
+group.add_command(reproduce_asset.command)
 group.add_command(reproduce_sbp.command)
 group.add_command(reproduce_scs.command)
 

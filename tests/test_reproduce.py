@@ -8,13 +8,18 @@ import bench_data
 import numpy as np
 import pytest
 import reproduce
+import reproduce_asset
 from click.testing import CliRunner
-from oracle import dense_kernel
+from oracle import dense_kernel, optimum
 from zoo import points
 
-from svmkit.data import Floats, Rows
+from svmkit import maps
+from svmkit.config import TrainConfig
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine.rng import permutation
-from svmkit.problem import RBF, Kernel
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
+from svmkit.solvers import asset, smo
+from svmkit.solvers.base import run
 
 
 def write_set(folder: Path, n: int) -> tuple[Floats, Floats]:
@@ -57,6 +62,90 @@ def test_scs_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             short = float(row["ours ± sd"].split()[0]) - float(row["paper's accuracy"]) + 0.01
             assert abs(short) < 1e-3 or row["reached"] == ("holds" if short > 0 else "does not hold")
             assert float(row["(f − f*)/(1 − f*), mean"]) <= float(row["largest"])
+
+
+def write_asset_sets(folder: Path) -> None:
+    """Small sets by the names of Adult and MNIST."""
+    for name, digits in (("a9a", False), ("mnist", True)):
+        for part, seed in (("", 1), (".t", 2)):
+            X, y = points(150, 5, seed=seed)
+            X, y = (np.abs(np.round(255 * X / 3)), np.where(y > 0, 2, 7)) if digits else (np.round(10 * X, 4), y)
+            lines = [
+                f"{label:g} " + " ".join(f"{j}:{v:g}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)
+            ]
+            (folder / f"{name}{part}").write_text("\n".join(lines) + "\n", "ascii")
+
+
+def asset_tables(argv: list[str]) -> list[list[dict[str, str]]]:
+    done = CliRunner().invoke(reproduce.group, ["asset", *argv], catch_exceptions=False)
+    assert done.exit_code == 0
+    return [table(part) for part in done.stdout.strip().split("\n\n")]
+
+
+def test_asset_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_data, "DATA", tmp_path)
+    write_asset_sets(tmp_path)
+    argv = ["--set", "adult", "--seeds", "2", "--s", "512", "--most-dim", "4", "--limit", "1", "--most-epochs", "40"]
+    table2, race, fig1 = asset_tables([*argv, "--pictures", str(tmp_path)])
+
+    (case,) = [case for case in reproduce_asset.CASES if case.name == "adult"]
+    split, kernel = reproduce_asset.split_of(case), Kernel(RBF, 0.001)
+    K, K_test = (dense_kernel(rows, split.rows, kernel) for rows in (split.rows, split.test_rows))
+    svm = Problem(split.rows, split.y, np.full(150, 1000.0), kernel)
+    found = run(smo, svm, smo.Options(), eps=1e-6).solution
+    exact = 100 * np.mean((K_test[:, found.origin] @ found.coef > found.rho) != (split.test_y > 0))
+    assert [row["method"] for row in table2] == ["exact smo", "ASSET", "ASSET*", "ipm on the map", "sdca on the map"]
+    assert float(table2[0]["error % ± sd"]) == pytest.approx(exact, abs=0.7)  # one row of 150
+    assert {row["train/test"] for row in table2} == {"150/150"}
+    assert float(table2[3]["error % ± sd"].split()[0]) == pytest.approx(exact, abs=2.1)  # landmarks are all the rows
+    for row in table2[1:]:
+        lost = float(row["error % ± sd"].split()[0]) - float(table2[0]["error % ± sd"])
+        assert float(row["lost to the exact SVM: ours"]) == pytest.approx(lost, abs=0.011)
+        assert float(row["paper's"]) == pytest.approx(15.06 - 15.13)
+        if row["method"] != "sdca on the map":
+            assert row["verdict"] == ("holds" if lost <= 15.06 - 15.13 + reproduce_asset.MARGIN else "does not hold")
+
+    assert float(race[0]["optimum"]) == pytest.approx(optimum(svm, K), rel=1e-4)
+    assert race[0]["its epochs"] in ("10", "20", "40")
+    took = [float(race[0][name].removeprefix("> ")) for name in ("ipm: s to a gap of 1e-4", "ASSET: s to 1 %")]
+    assert took[0] == took[1] or race[0]["ipm is faster"] == ("holds" if took[0] < took[1] else "does not hold")
+
+    assert [row["dim"] for row in fig1] == ["2", "4"]
+    for row in fig1:
+        means = {kind: float(row[kind].split()[0]) for kind in reproduce_asset.KINDS}
+        assert means[row["lowest"]] == min(means.values())
+    assert (tmp_path / "asset-fig1-adult.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_asset_stream_is_judged_by_the_papers_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_data, "DATA", tmp_path)
+    write_asset_sets(tmp_path)
+    argv = ["--set", "mnist", "--part", "table3", "--stream-dim", "1024", "--stream-dim", "50", "--passes", "2"]
+    (table3,) = asset_tables(argv)
+    assert [(row["d"], row["method"]) for row in table3] == [
+        *(("1024", "ASSET_on"), ("1024", "ASSET*_on")),
+        *(("50", "ASSET_on"), ("50", "ASSET*_on")),
+    ]
+    (case,) = [case for case in reproduce_asset.CASES if case.name == "mnist"]
+    split = reproduce_asset.split_of(case)
+    assert set(split.y) == {1.0, -1.0}
+    assert split.rows.data.max() <= 1.5  # pixels divided by 255
+    for row, claim in zip(table3, (11.5, 11.8, None, None), strict=True):
+        error = float(row["error %, last 10k"])
+        made = maps.fit(split.rows, Kernel(RBF, 0.01), TrainConfig(map="fourier", dim=int(row["d"])))
+        bias: Bias = "free" if row["method"] == "ASSET_on" else "none"
+        state = asset.start_stream(Stream(Kernel(LINEAR), None, 1 / (100 * 150), bias), asset.Options(), 1e-3, 0)
+        wrong = []
+        for number in range(2):
+            order = permutation(number, 7, 150)
+            asset.extend(state, dense_rows(made.transform(split.rows.take(order))), split.y[order], np.ones(150))
+            found = asset.solution(state)
+            f = made.transform(split.test_rows) @ found.basis.to_dense()[0, 1:] - found.rho
+            wrong.append(100 * np.mean((f > 0) != (split.test_y > 0)))
+        assert error == pytest.approx(np.mean(wrong), abs=0.01)
+        assert row["verdict"] == (
+            "" if claim is None else "holds" if error <= claim + reproduce_asset.MARGIN else "does not hold"
+        )
 
 
 def test_a_missing_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
