@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 import reproduce
 import reproduce_asset
+import reproduce_lasvm
 from click.testing import CliRunner
 from oracle import dense_kernel, optimum
-from zoo import points
+from zoo import points, problem
 
-from svmkit import maps
+from svmkit import maps, solvers
 from svmkit.config import TrainConfig
 from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine.rng import permutation
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
-from svmkit.solvers import asset, smo
+from svmkit.solvers import asset, lasvm, smo
 from svmkit.solvers.base import run
 
 
@@ -154,3 +155,53 @@ def test_a_missing_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert done.exit_code == 1
     assert "heart-cleveland" in done.stderr
     assert done.stdout == ""
+
+
+def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_data, "DATA", tmp_path)
+    monkeypatch.setattr(reproduce_lasvm.shutil, "which", lambda name: None)
+    X, y = points(400, 2, seed=1)
+    lines = [f"{label:g} " + " ".join(f"{j}:{v:.6f}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
+    (tmp_path / "banana").write_text("\n".join(lines) + "\n", "ascii")
+    argv = ["lasvm", "--part", "table", "--set", "banana", "--orders", "3"]
+    done = CliRunner().invoke(reproduce.group, argv, catch_exceptions=False)
+    assert done.exit_code == 0
+    rows = {row["run"]: row for row in table(done.stdout.partition("\n\n")[2])}
+    assert list(rows) == ["smo", "lasvm×1", "lasvm×1, not finished", "change by finishing"]
+
+    order = permutation(1, 0, 400)
+    train, test = order[:320], order[320:]
+    case = problem(np.round(X, 6)[train], y[train], Kernel(RBF, 0.5), 316.0)
+    errors = []
+    for seed in range(3):
+        found = run(solvers.solver("lasvm"), case, lasvm.Options(), eps=1e-3, seed=seed).solution
+        f = dense_kernel(Rows.from_dense(np.round(X, 6)[test]), found.basis, case.kernel) @ found.coef - found.rho
+        errors.append(100 * np.mean((f > 0) != (y[test] > 0)))
+    once, exact = rows["lasvm×1"], rows["smo"]
+    assert once["train/test"] == "320/80"
+    assert float(once["ours: error %"].split()[0]) == pytest.approx(np.mean(errors), abs=0.006)
+    above = float(once["ours: error %"].split()[0]) - float(exact["ours: error %"])
+    spread = max(0.25, 2 * float(once["ours: error %"].split()[2]))
+    assert abs(above - spread) < 0.03 or once["error as exact"] == ("holds" if above < spread else "does not hold")
+    assert once["evaluations as the authors'"] == "holds"
+    before, after = (float(rows[name]["ours: error %"].split()[0]) for name in ("lasvm×1, not finished", "lasvm×1"))
+    assert float(rows["change by finishing"]["ours: error %"].split()[0]) == pytest.approx(100 * (after / before - 1), abs=1)
+
+
+def test_lasvm_selection_is_measured_at_its_marks() -> None:
+    X, y = points(300, 3, seed=2)
+    case = problem(X[:200], y[:200], Kernel(RBF, 0.5), 2.0)
+    split = reproduce_lasvm.Split(case, Rows.from_dense(X[200:]), y[200:])
+    marks, errors, supports = reproduce_lasvm.curve(split, "active", 2, (50, 120))
+    assert marks == [50, 120]
+    for seed in range(2):
+        for k, mark in enumerate(marks):
+            state = lasvm.start(case, lasvm.Options(selection="active"), 1e-3, seed)
+            lasvm.advance(state, mark)
+            found = lasvm.finished(state)
+            assert (split.error(found), found.n_support) == (errors[k, seed], supports[k, seed])
+    few = reproduce_lasvm.Outcome(0.0, 1000.0, 0.0, 0.0)
+    adult = reproduce_lasvm.SELECTION["adult"][0]
+    for goal, says in ((100.0, "holds"), (-100.0, "does not hold")):
+        (cells,) = reproduce_lasvm.selection_rows(adult, split, few, {"active": (marks, errors, supports)}, goal)
+        assert cells[-1] == says

@@ -160,7 +160,10 @@ def progress(state: State) -> Progress:
 
 def solution(state: State) -> Solution:
     """f so far."""
-    alpha, members = _point(state)
+    return _solution(state, *_point(state), state.support.bias)
+
+
+def _solution(state: State, alpha: Floats, members: Ints, bias: float) -> Solution:
     inside = alpha != 0
     row = state.support.slots[ROW, members[inside]]
     order = np.argsort(row)
@@ -169,7 +172,7 @@ def solution(state: State) -> Solution:
         basis=state.rows.take(origin),
         origin=origin if state.problem is not None else np.full(len(origin), -1),
         coef=alpha[inside][order],
-        rho=-state.support.bias,
+        rho=-bias,
     )
 
 
@@ -307,9 +310,7 @@ def _finish(state: State, budget: int) -> int:
         state.completed = True
         return 0
     members = support.members()
-    if state.finishing is None:
-        alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
-        state.finishing = Finishing(support.engine, support.slots[ROW, members], alpha, g, lower, upper, state.eps)
+    state.finishing = state.finishing or _finishing(state)
     used = state.finishing.advance(budget)
     support.reals[ALPHA, members], support.reals[GRADIENT, members] = state.finishing.point()
     if state.finishing.ended:
@@ -319,6 +320,13 @@ def _finish(state: State, budget: int) -> int:
         support.refresh()
         state.completed = True
     return used
+
+
+def _finishing(state: State) -> Finishing:
+    """A run over the members from where they are."""
+    support, members = state.support, state.support.members()
+    alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
+    return Finishing(support.engine, support.slots[ROW, members], alpha, g, lower, upper, state.eps)
 
 
 def _finishing_evaluations(state: State) -> int:
@@ -331,6 +339,18 @@ def finish(state: State, budget: int) -> Progress:
     if not state.completed:
         _finish(state, budget)
     return progress(state)
+
+
+def finished(state: State) -> Solution:
+    """What the finishing would make of S as it is, leaving the state as it is."""
+    support = state.support
+    if not support.two_sided:
+        return solution(state)
+    finishing = _finishing(state)
+    while not finishing.ended:
+        finishing.advance(1 << 20)
+    alpha, _ = finishing.point()
+    return _solution(state, alpha, support.members(), finishing.middle())
 
 
 # --- streams --------------------------------------------------------------------------------------------------------------
