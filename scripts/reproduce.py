@@ -11,6 +11,7 @@ from __future__ import annotations
 import click
 import reproduce_asset
 import reproduce_lasvm
+import reproduce_pegasos
 import reproduce_sbp
 import reproduce_scs
 
@@ -22,6 +23,7 @@ def group() -> None:
 
 group.add_command(reproduce_asset.command)
 group.add_command(reproduce_lasvm.command)
+group.add_command(reproduce_pegasos.command)
 group.add_command(reproduce_sbp.command)
 group.add_command(reproduce_scs.command)
 
