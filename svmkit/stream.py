@@ -200,6 +200,8 @@ def _check(config: TrainConfig, labels: Ints) -> None:
     mapped.check(config)
     if config.map == "nystroem":
         raise UsageError("--map nystroem: chooses its landmarks among all examples; a stream can have --map fourier")
+    if config.constant:
+        raise UsageError("--constant: is not there for streams; take a solver with a bias")
     if config.orthogonal:
         raise UsageError("--orthogonal: needs the number of features, which of a stream is not known ahead")
     if any(key == "epochs" for key, _ in config.solver_options):

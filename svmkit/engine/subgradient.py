@@ -31,6 +31,8 @@ NO_AVERAGE, UNIFORM, BY_STEP = range(3)
 KEPT, KEPT_SUM, WEIGHTS, NORM2 = range(4)
 #: Places in ``sums`` of the linear loop: w = scale·v; S; the weights' sum (2); ‖v‖².
 SCALE, SCALE_SUM, V_NORM2 = 0, 1, 3
+#: More places in the ``sums`` of a stream.
+V_CONSTANT, LATE_CONSTANT, STREAM_SUMS = range(4, 7)
 #: Places in ``counts``: t; examples with a margin below 1; supports (kernel); kernel values on demand (kernel).
 T, HITS, SUPPORTS, ON_DEMAND = range(4)
 
@@ -175,5 +177,78 @@ linear_steps = {
         ORDERED,
         name=f"linear_steps_{form}",
     )(_linear_loop(DOT[form], ADD[form]))
+    for form, rows in ROWS.items()
+}
+
+
+def _stream_loop(dot: Any, add: Any) -> Any:
+    def stream_loop(
+        indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any, v: Any, late_v: Any,
+        sums: Any, counts: Any, hits: Any, before: Any,
+        constant: Any, lam: Any, average: Any, project: Any, hold: Any, n_steps: Any,
+    ) -> None:  # fmt: skip
+        """``n_steps`` steps, each of the next ``len(hits)`` rows; then what is left of them is answered only.
+
+        ``before`` gets f of each row by the average, or where none is kept by w, before the step that it is learned in.
+        sums[V_CONSTANT] and sums[LATE_CONSTANT] stand for v and late_v at a feature ``constant`` that every row has.
+        """
+        k = len(hits)
+        for s in range(n_steps + 1):
+            n_hits = 0
+            dot_first = 0.0
+            for i in range(s * k, min((s + 1) * k, len(y))):
+                response = dot(indices, data, indptr[i], indptr[i + 1], v) + constant * sums[V_CONSTANT]
+                before[i] = sums[SCALE] * response
+                if y[i] * before[i] < 1 and square[i] > 0:
+                    if n_hits == 0:
+                        dot_first = response
+                    hits[n_hits] = i
+                    n_hits += 1
+                if sums[WEIGHTS] > 0:
+                    late = dot(indices, data, indptr[i], indptr[i + 1], late_v) + constant * sums[LATE_CONSTANT]
+                    before[i] = (sums[SCALE_SUM] * response - late) / sums[WEIGHTS]
+            if s == n_steps:
+                break
+            t = counts[T]
+            if t > 1:
+                sums[SCALE] *= 1.0 - 1.0 / t
+            for j in range(n_hits):
+                i = hits[j]
+                size = omega[i] / (lam * t * k * sums[SCALE])
+                if project:
+                    if j > 0:
+                        dot_first = dot(indices, data, indptr[i], indptr[i + 1], v) + constant * sums[V_CONSTANT]
+                    sums[V_NORM2] += size * (2.0 * y[i] * dot_first + size * square[i])
+                add(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
+                sums[V_CONSTANT] += size * y[i] * constant
+                if average != NO_AVERAGE:
+                    add(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
+                    sums[LATE_CONSTANT] += size * y[i] * sums[SCALE_SUM] * constant
+            counts[HITS] += n_hits
+            norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
+            if project and lam * norm2 > 1:
+                sums[SCALE] *= 1.0 / sqrt(lam * norm2)
+            if n_hits > 0 or not hold:
+                counts[T] += 1
+            weight = _weight(average, t)
+            sums[SCALE_SUM] += weight * sums[SCALE]
+            sums[WEIGHTS] += weight
+            if sums[SCALE] < _SMALLEST_SCALE:
+                _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
+                sums[LATE_CONSTANT] -= sums[SCALE_SUM] * sums[V_CONSTANT]
+                sums[V_CONSTANT] *= sums[SCALE]
+                sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
+                sums[SCALE] = 1.0
+                sums[SCALE_SUM] = 0.0
+
+    return stream_loop
+
+
+stream_steps = {
+    form: compiled(
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], f8[:], f8, f8, i8, i8, i8, i8)",
+        ORDERED,
+        name=f"stream_steps_{form}",
+    )(_stream_loop(DOT[form], ADD[form]))
     for form, rows in ROWS.items()
 }

@@ -32,7 +32,8 @@ from svmkit.engine import rng
 from svmkit.engine import subgradient as loops
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream
+from svmkit.solvers import pegasos_stream as stream_steps
 from svmkit.trace import Progress
 
 SUMMARY = "Pegasos: stochastic subgradient steps, kernel or linear; no bias, or one as a feature"
@@ -201,8 +202,32 @@ def advance(state: _State, budget: int) -> Progress:
     )
 
 
-def solution(state: _State) -> Solution:
+def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> stream_steps.State:
+    """A fresh state for examples to come. Raises UsageError for a kernel, where λ is not known, or an option that cannot be."""
+    _check(options, linear=True)
+    if stream.kernel.kind != LINEAR:
+        raise UsageError("--solver pegasos: learns a stream with the linear kernel only (-t 0, or --map fourier)")
+    if stream.lam is None:
+        raise UsageError("--solver pegasos: needs λ before the stream begins: give --lambda, or -c with --rows N")
+    constant = options.bias if stream.bias == "free" else 0.0
+    average = _AVERAGES[options.average]
+    return stream_steps.start(stream.lam, average, options.projection, options.hold_step, options.batch, constant)
+
+
+def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> Floats:
+    """Learns the examples in order, a batch a step; f of each before."""
+    return stream_steps.extend(state, rows, y, weight)
+
+
+def progress(state: stream_steps.State) -> Progress:
+    """How far a stream is."""
+    return stream_steps.progress(state)
+
+
+def solution(state: _State | stream_steps.State) -> Solution:
     """The average of the iterates, or the last one where none is kept."""
+    if isinstance(state, stream_steps.State):
+        return stream_steps.solution(state)
     return _linear_solution(state) if isinstance(state, _Linear) else _kernel_solution(state)
 
 

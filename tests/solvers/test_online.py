@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from oracle import kernel_matrix
 from zoo import points
 
 from svmkit import solvers
-from svmkit.data import Floats, Rows, stack
+from svmkit.data import Floats, Rows, dense_rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Solution, Stream
-from svmkit.solvers import perceptron
+from svmkit.solvers import pegasos, perceptron
 
 ONLINE = [name for name in solvers.NAMES if hasattr(solvers.solver(name), "start_stream")]
 N = 700
@@ -159,11 +160,69 @@ def test_perceptron_equals_the_algorithm_written_plainly(kernel: Kernel, options
         assert module.progress(state).kernel_evaluations == used
 
 
-def test_hashed_features_have_places_as_they_come() -> None:
+# --- pegasos --------------------------------------------------------------------------------------------------------------
+
+
+def naive_pegasos(X: Floats, y: Floats, omega: Floats, lam: float, options: pegasos.Options, constant: float) -> Any:
+    """w at the end (the constant feature's last), f before each example, of one pass in order."""
+    Z = np.hstack([X, np.full((len(X), 1), constant)])
+    w, total, weights, t, k = np.zeros(Z.shape[1]), np.zeros(Z.shape[1]), 0.0, 1, options.batch
+    before = np.empty(len(y))
+    for first in range(0, len(y), k):
+        batch = np.arange(first, min(first + k, len(y)))
+        before[batch] = Z[batch] @ (total / weights if weights else w)
+        if len(batch) < k:
+            break
+        wrong = [i for i in batch if y[i] * (Z[i] @ w) < 1 and Z[i].any()]
+        w = (1 - 1 / t) * w + sum((omega[i] * y[i] * Z[i] for i in wrong), np.zeros(len(w))) / (lam * t * k)
+        if options.projection:
+            w *= min(1.0, 1 / np.sqrt(lam) / max(np.linalg.norm(w), 1e-300))
+        weight = {"none": 0.0, "uniform": 1.0, "step": float(t)}[options.average]
+        total, weights = total + weight * w, weights + weight
+        t += bool(wrong) or not options.hold_step
+    return (total / weights if weights else w), before
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({}, {"average": "none"}, {"average": "uniform", "projection": False}, {"batch": 7}, {"batch": 1000}),
+        *({"batch": 3, "hold_step": True, "average": "none"}, {"bias": 2.0, "batch": 2}, {"bias": 0.5, "projection": False}),
+    ],
+    ids=str,
+)
+def test_pegasos_equals_the_algorithm_written_plainly(options: dict[str, Any], form: str) -> None:
+    rows, y, weight = examples()
+    X = rows.to_dense()[:, 1:]
+    if form == "dense":
+        X = X.astype(np.float32)
+        rows = dense_rows(X)
+    lam = 1e-3
+    asked = pegasos.Options(**options)
+    constant = asked.bias if "bias" in options else 0.0
+    expected, before = naive_pegasos(X.astype(float), y, weight, lam, asked, constant)
+    state = pegasos.start_stream(Stream(Kernel(LINEAR), None, lam, "free" if constant else "none"), asked, 1e-3, 0)
+    cuts = [0, 5, 6, 400, N]
+    f = np.concatenate([pegasos.extend(state, rows.part(a, b), y[a:b], weight[a:b]) for a, b in itertools.pairwise(cuts)])
+    np.testing.assert_allclose(f, before, rtol=1e-8, atol=1e-9 * np.abs(before).max())
+    found = pegasos.solution(state)
+    w = np.zeros(X.shape[1] + 1)
+    if found.n_support:
+        w[found.basis.indices] = found.basis.data
+    np.testing.assert_allclose(w[1:], expected[:-1], rtol=1e-8, atol=1e-9 * max(np.abs(expected).max(), 1e-300))
+    assert found.rho == pytest.approx(-constant * expected[-1], rel=1e-8)
+
+
+# --- features -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["perceptron", "pegasos"])
+def test_hashed_features_have_places_as_they_come(name: str) -> None:
     rows, y, weight = examples()
     far = rows._replace(indices=(rows.indices.astype(np.int64) * 300_000_000 // 2).astype(np.int32), n_features=2**31 - 1)
-    module, near_state = begin("perceptron", Kernel(LINEAR))
-    _, far_state = begin("perceptron", Kernel(LINEAR))
+    module, near_state = begin(name, Kernel(LINEAR))
+    _, far_state = begin(name, Kernel(LINEAR))
     for first, last in ((0, 100), (100, N)):
         f = module.extend(near_state, rows.part(first, last), y[first:last], weight[first:last])
         g = module.extend(far_state, far.part(first, last), y[first:last], weight[first:last])

@@ -1,0 +1,93 @@
+"""Pegasos on a stream, for linear f: each step takes the next ``batch`` examples in place of drawn ones.
+
+Examples that do not fill a batch wait, with their features, for the next ones, so that no bit depends on the cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmkit.data import Floats, Ints, Rows, dense_rows, stack
+from svmkit.engine import subgradient as loops
+from svmkit.engine.linear import Columns, grown, places
+from svmkit.problem import Solution
+from svmkit.trace import Progress
+
+
+@dataclass
+class State:
+    """w = scale·v over ``columns``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
+
+    flags: tuple[float, int, int, int]
+    constant: float
+    columns: Columns
+    v: Floats
+    late_v: Floats
+    sums: Floats
+    counts: Ints
+    hits: Ints
+    waiting: Rows | None
+    y: Floats
+    weight: Floats
+    seen: int = 0
+
+
+def start(lam: float, average: int, project: bool, hold: bool, batch: int, constant: float) -> State:
+    """w = 0; ``constant`` is the value of one feature more that every example has."""
+    return State(
+        flags=(lam, average, int(project), int(hold)),
+        constant=constant,
+        columns=Columns(),
+        v=np.zeros(0),
+        late_v=np.zeros(0),
+        sums=np.array([1.0] + [0.0] * (loops.STREAM_SUMS - 1)),
+        counts=np.array([1, 0, 0, 0]),
+        hits=np.empty(batch, np.int64),
+        waiting=None,
+        y=np.empty(0),
+        weight=np.empty(0),
+    )
+
+
+def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
+    """Learns what fills batches; f of each example by the solution before."""
+    n_waiting = len(state.y)
+    if state.waiting is not None and n_waiting:
+        rows = _joined(state.waiting, rows)
+    y, weight = np.concatenate([state.y, y]), np.concatenate([state.weight, weight])
+    placed = state.columns.place(rows)
+    state.v = grown(state.v, state.columns.width)
+    state.late_v = grown(state.late_v, state.columns.width if state.flags[1] != loops.NO_AVERAGE else 0)
+    before, n_steps = np.empty(rows.n), rows.n // len(state.hits)
+    loops.stream_steps[rows.form](
+        *(placed.indptr, placed.indices, placed.data, rows.sqnorms() + state.constant**2, y, weight),
+        *(places(rows, state.v), places(rows, state.late_v), state.sums, state.counts, state.hits, before),
+        *(state.constant, *state.flags, n_steps),
+    )
+    learned = n_steps * len(state.hits)
+    state.waiting, state.y, state.weight = rows.take(np.arange(learned, rows.n)), y[learned:], weight[learned:]
+    state.seen += rows.n - n_waiting
+    return before[n_waiting:]
+
+
+def _joined(first: Rows, second: Rows) -> Rows:
+    return dense_rows(np.vstack([first.matrix(), second.matrix()])) if first.form == "dense" else stack([first, second])
+
+
+def progress(state: State) -> Progress:
+    """Examples, one value of f each."""
+    return Progress(state.seen, state.seen, n_support=min(1, int(state.counts[loops.HITS])))
+
+
+def solution(state: State) -> Solution:
+    """The average of the iterates, or the last one where none is kept."""
+    sums = state.sums
+    if sums[loops.WEIGHTS] > 0:
+        w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
+        last = (sums[loops.SCALE_SUM] * sums[loops.V_CONSTANT] - sums[loops.LATE_CONSTANT]) / sums[loops.WEIGHTS]
+    else:
+        w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
+    basis = state.columns.as_rows(w)
+    return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-state.constant * float(last))
