@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ from zoo import points
 
 from svmkit import stream
 from svmkit.config import TrainConfig
-from svmkit.data import Chunk, Dataset, Floats, Rows
+from svmkit.data import Chunk, Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.io.model_libsvm import write_model
 from svmkit.model import Model, answers
@@ -169,18 +170,23 @@ def test_limits_end_a_stream(limits: Limits, status: Status) -> None:
 
 
 def test_an_interruption_ends_a_stream_that_waits() -> None:
-    asked: list[int] = []
+    over = threading.Event()
+    not_yet = iter([False, False])  # asked once more after the last row, then only while it waits
+
+    class Counted(Machines):
+        learned = 0
+
+        def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Any:
+            self.learned += rows.n
+            return super().learn(rows, classes, weight)
 
     def slow() -> Iterator[Chunk]:
         yield next(chunks(data()))
-        while len(asked) < 10**6:
-            gc.collect()
-        raise AssertionError("nobody interrupted")
+        assert over.wait(60), "nobody interrupted"
 
-    found = learn_stream(
-        Machines(CONFIG, BINARY), [slow()], interrupted=lambda: bool(asked.append(1)) or len(asked) > 50
-    )  # fmt: skip
-    asked.extend(range(10**6))
+    machines = Counted(CONFIG, BINARY)
+    found = learn_stream(machines, [slow()], interrupted=lambda: machines.learned == 400 and next(not_yet, True))
+    over.set()
     assert (found.status, found.rows) == (Status.INTERRUPTED, 400)
 
 
