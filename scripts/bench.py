@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -207,10 +208,30 @@ def read(peers: Peers, args: argparse.Namespace) -> Record:
     return {"name": "read", "about": "Reading LIBSVM text on one core, MB/s", "table": table, "notes": []}
 
 
-SECTIONS = {"start": start, "read": read, "predict": predict}
+def online(peers: Peers, args: argparse.Namespace) -> Record:
+    """Seconds an example of LASVM as the rows, and with them the support vectors, become more; one thread, no finishing."""
+    table = [["rows", "support vectors, mean", "at the end", "fit s", "µs an example", "ns an example and support vector"]]
+    options = ["--solver", "lasvm", "-O", "finish=no", "-c", "1", "-g", "0.05", "-m", "2000", "-j", "1", "-q", "--json"]
+    for rows in (6_250, 12_500, 25_000, 50_000, 100_000):
+        data, model = artificial("waveform", rows, 1), WORK / "online.model"
+        say(f"online: {rows} rows")
+        found = [
+            json.loads(measure([SVMKIT, "train", *options, str(data), str(model)], args.limit).output) for _ in range(args.runs)
+        ]
+        # an example's values are one for each member of S, so their number is the sum of |S| over the examples
+        mean = found[0]["kernel_evaluations"] / rows
+        fit_s = [facts["seconds"] for facts in found]
+        each_us = 1e6 * statistics.median(fit_s) / rows
+        cells = [f"{rows:,}", f"{mean:,.0f}", f"{found[0]['n_support']:,}", bench_report.spread(fit_s)]
+        table.append([*cells, f"{each_us:.3g}", f"{1e3 * each_us / mean:.3g}"])
+    return {"name": "online", "about": "LASVM's time an example (waveform)", "table": table, "notes": []}
+
+
+SECTIONS = {"start": start, "read": read, "predict": predict, "online": online}
 ABOUT = {
     "start": "start-up: --help, a small training warm and cold, a small prediction (medians of 20)",
     "read": "parsing LIBSVM text on one core",
+    "online": "lasvm's time an example on 6,250 to 100,000 rows",
     "predict": "a9a.t with 19,000 support vectors, MNIST's test file with two classes and with ten",
 }
 
