@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit.data import Floats, Ints
-from svmkit.engine import online
+from svmkit.engine import online, slots
 from svmkit.engine.kernels import Engine
 
 #: Examples staged at most.
@@ -33,24 +33,27 @@ _SLOTS_AT_A_TIME = 1024
 class SupportSet:
     """S over the rows of ``engine``, which may be changed for another over which ``renumber`` says where S's rows are now.
 
-    ``reals``, ``slots``, ``counts``, ``numbers`` as in online.py, ``examples`` and ``staged`` for those staged; ``slot_of`` has
+    ``reals``, ``slots``, ``counts``, ``numbers`` as in slots.py, ``examples`` and ``staged`` for those staged; ``slot_of`` has
     for each row its slot, or −1.
     """
 
-    def __init__(self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float) -> None:
-        """``most``: members there can be, if that is known."""
+    def __init__(self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float, budget: int) -> None:
+        """``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave."""
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.packed.real).itemsize, 1)
         whole = max(isqrt(self._values), _LEAST_SLOTS)
+        if budget:
+            most = budget + 1 if most is None else min(most, budget + 1)
         self._whole = whole if most is None else min(whole, most + STAGED)
         capacity = _whole_lines(min(self._whole, _FIRST_SLOTS))
         self.reals = np.zeros((8, capacity))
-        self.slots = np.zeros((5, capacity), np.int64)
+        self.slots = np.zeros((6, capacity), np.int64)
         self._clear_slots(0)
         self.slot_of = np.full(engine.rows.n, -1)
-        self.counts = np.zeros(online.N_COUNTS, np.int64)
-        self.counts[[online.FIRST, online.SECOND, online.TOP_UP, online.TOP_LOW]] = -1
-        self.numbers = np.array([-online.HUGE, online.HUGE, eps, delta_max])
+        self.counts = np.zeros(slots.N_COUNTS, np.int64)
+        self.counts[[slots.FIRST, slots.SECOND, slots.TOP_UP, slots.TOP_LOW, slots.LEAVING]] = -1
+        self.counts[slots.MOST_MEMBERS] = budget or slots.LATER
+        self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max])
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
         self._make_room(capacity)
@@ -63,59 +66,58 @@ class SupportSet:
         n_rows = max(min(self._values // capacity, capacity), _LEAST_ROWS)
         self.K = np.zeros((n_rows, capacity), real)  # pages come into being as they are written
         self.kept = np.zeros((4, n_rows), np.int64)
-        self.kept[online.OWNER] = -1
-        self.kept[online.FREE_ROW] = np.arange(n_rows)[::-1]
-        self.counts[online.N_FREE_ROWS] = n_rows
+        self.kept[slots.OWNER] = -1
+        self.kept[slots.FREE_ROW] = np.arange(n_rows)[::-1]
+        self.counts[slots.N_FREE_ROWS] = n_rows
         self.stage = np.zeros((STAGED, capacity), real)
 
     def _clear_slots(self, first: int) -> None:
-        self.reals[online.UP, first:], self.reals[online.LOW, first:] = -online.HUGE, online.HUGE
-        self.slots[online.PLACE, first:] = online.NOWHERE
-        self.slots[online.ZERO_AT, first:] = -1
+        self.reals[slots.UP, first:], self.reals[slots.LOW, first:] = -slots.HUGE, slots.HUGE
+        self.slots[slots.PLACE, first:] = slots.NOWHERE
+        self.slots[slots.ZERO_AT, first:] = -1
+        self.slots[slots.SINCE, first:] = slots.LATER
 
     # --- what it is -------------------------------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
         """Members of S."""
-        return int(self.counts[online.SIZE])
+        return int(self.counts[slots.SIZE])
 
     @property
     def evaluations(self) -> int:
         """Kernel values used so far."""
-        return int(self.counts[online.EVALUATIONS])
+        return int(self.counts[slots.EVALUATIONS])
 
     @property
     def steps(self) -> int:
         """REPROCESSes so far."""
-        return int(self.counts[online.STEPS])
+        return int(self.counts[slots.STEPS])
 
     @property
     def last_row(self) -> int:
         """The example staged last."""
-        return int(self.staged[online.EXAMPLE_ROW, self.counts[online.N_STAGED] - 1])
+        return int(self.staged[slots.EXAMPLE_ROW, self.counts[slots.N_STAGED] - 1])
 
     @property
     def waiting(self) -> int:
         """Staged examples not learned yet."""
-        return int(self.counts[online.N_STAGED] - self.counts[online.AT])
+        return int(self.counts[slots.N_STAGED] - self.counts[slots.AT])
 
     @property
     def two_sided(self) -> bool:
         """Whether S has members of both classes."""
-        return bool((self.counts[[online.TOP_UP, online.TOP_LOW]] >= 0).all())
+        return bool((self.counts[[slots.TOP_UP, slots.TOP_LOW]] >= 0).all())
 
     @property
     def delta(self) -> float:
         """The largest violation inside S."""
-        return max(0.0, float(self.numbers[online.MOST] - self.numbers[online.LEAST])) if self.two_sided else 0.0
+        return max(0.0, float(self.numbers[slots.MOST] - self.numbers[slots.LEAST])) if self.two_sided else 0.0
 
     @property
     def bias(self) -> float:
         """b of f = Σ α K + b: the middle of the extremes, the one there is, or 0."""
-        ends = [
-            self.numbers[k] for k, at in ((online.MOST, online.TOP_UP), (online.LEAST, online.TOP_LOW)) if self.counts[at] >= 0
-        ]
+        ends = [self.numbers[k] for k, at in ((slots.MOST, slots.TOP_UP), (slots.LEAST, slots.TOP_LOW)) if self.counts[at] >= 0]
         return float(np.mean(ends)) if ends else 0.0
 
     @property
@@ -125,80 +127,80 @@ class SupportSet:
 
     def members(self) -> Ints:
         """Slots in use, ascending."""
-        used = np.arange(self.counts[online.TOP])
-        members: Ints = used[self.slot_of[self.slots[online.ROW, used]] == used]
+        used = np.arange(self.counts[slots.TOP])
+        members: Ints = used[self.slot_of[self.slots[slots.ROW, used]] == used]
         return members
 
     # --- staging and learning ---------------------------------------------------------------------------------------------
 
     def room(self) -> int:
         """How many more examples can be staged; where there were none, the stage is emptied first."""
-        if self.counts[online.N_STAGED] == STAGED:
+        if self.counts[slots.N_STAGED] == STAGED:
             self._empty_stage()
-            if self.counts[online.TOP] + STAGED > self.reals.shape[1]:
+            if self.counts[slots.TOP] + STAGED > self.reals.shape[1]:
                 self._grow()
-        return STAGED - int(self.counts[online.N_STAGED])
+        return STAGED - int(self.counts[slots.N_STAGED])
 
     def _empty_stage(self) -> None:
-        n = online.close_stage(self.staged, self.slots, self.kept, self.counts)
-        top, n_rows = int(self.counts[online.TOP]), len(self.K)
+        n = slots.close_stage(self.staged, self.slots, self.kept, self.counts)
+        top, n_rows = int(self.counts[slots.TOP]), len(self.K)
         n_pieces = max(1, min(top * n // _PIECE, 16))
         cuts = [min(top, n_rows) * k // n_pieces for k in range(n_pieces)] + [n_rows]
 
         def piece(k: int) -> None:
-            online.spread[self.engine.packed.real](self.K, self.stage, self.staged, self.kept, top, n, cuts[k], cuts[k + 1])
+            slots.spread[self.engine.packed.real](self.K, self.stage, self.staged, self.kept, top, n, cuts[k], cuts[k + 1])
 
         parallel.run_pieces(piece, n_pieces)
 
     def open(self, rows: Ints, C: Floats, values: NDArray[Any] | None = None) -> None:
         """Stages examples, as many as there is room for at most; ``values`` (TOP,) are the kernel values of a single one."""
-        first, n = int(self.counts[online.N_STAGED]), len(rows)
+        first, n = int(self.counts[slots.N_STAGED]), len(rows)
         here = slice(first, first + n)
-        top = int(self.counts[online.TOP])
+        top = int(self.counts[slots.TOP])
         if values is None:
-            self.engine.block(rows, self.slots[online.ROW, :top], self.stage[here])
+            self.engine.block(rows, self.slots[slots.ROW, :top], self.stage[here])
         else:
             self.stage[first, :top] = values
         self._among = self.engine.block(rows, rows)
         self._first = first
-        self.examples[online.EXAMPLE_C, here] = C
-        self.examples[online.EXAMPLE_DIAGONAL, here] = np.diagonal(self._among)
-        self.staged[online.EXAMPLE_ROW, here] = rows
-        self.staged[online.SLOT, here] = -1
-        self.counts[online.N_STAGED] += n
+        self.examples[slots.EXAMPLE_C, here] = C
+        self.examples[slots.EXAMPLE_DIAGONAL, here] = np.diagonal(self._among)
+        self.staged[slots.EXAMPLE_ROW, here] = rows
+        self.staged[slots.SLOT, here] = -1
+        self.counts[slots.N_STAGED] += n
 
     def label(self, y: Floats) -> None:
         """Says the labels of the examples staged last."""
-        self.examples[online.EXAMPLE_LABEL, self._first : self._first + len(y)] = y
+        self.examples[slots.EXAMPLE_LABEL, self._first : self._first + len(y)] = y
 
     def learn(self, budget: int) -> int:
         """Learns staged examples, in at most ``budget`` steps; returns how many it took."""
-        before = int(self.counts[online.STEPS])
+        before = int(self.counts[slots.STEPS])
         while online.learn[self.engine.packed.real](
             *(self.K, self.stage, self._among, self._first, self.examples, self.staged),
             *(self.reals, self.slots, self.kept, self.slot_of, self.counts, self.numbers),
-            *(int(self.counts[online.N_STAGED]), budget - int(self.counts[online.STEPS]) + before),
+            *(int(self.counts[slots.N_STAGED]), budget - int(self.counts[slots.STEPS]) + before),
         ):
             self._compute_rows()
-        return int(self.counts[online.STEPS]) - before
+        return int(self.counts[slots.STEPS]) - before
 
     def responses(self) -> Floats:
         """f of the examples staged last, each just before it was learned; nan where S was empty."""
-        return self.examples[online.RESPONSE, self._first : int(self.counts[online.N_STAGED])].copy()
+        return self.examples[slots.RESPONSE, self._first : int(self.counts[slots.N_STAGED])].copy()
 
     def _compute_rows(self) -> None:
         """The rows that the step under way misses."""
-        pair = self.counts[[online.FIRST, online.SECOND]]
-        missing = pair[self.slots[online.PLACE, pair] == online.NOWHERE]
-        occupants = self.slots[online.ROW, : self.counts[online.TOP]]
+        pair = self.counts[[slots.FIRST, slots.SECOND]]
+        missing = pair[self.slots[slots.PLACE, pair] == slots.NOWHERE]
+        occupants = self.slots[slots.ROW, : self.counts[slots.TOP]]
         values = self._against(occupants[missing])
         for s, row in zip(missing, values.T.copy(), strict=True):
-            online.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
-        self.counts[online.EVALUATIONS] += len(missing) * self.size
+            slots.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
+        self.counts[slots.EVALUATIONS] += len(missing) * self.size
 
     def _against(self, rows: Ints) -> NDArray[Any]:
         """Kernel values (TOP, k) of all slots against a few rows, by pieces of slots; the next call overwrites them."""
-        occupants = self.slots[online.ROW, : self.counts[online.TOP]]
+        occupants = self.slots[slots.ROW, : self.counts[slots.TOP]]
         if len(self._space) < len(occupants) * len(rows):
             self._space = np.empty(self.reals.shape[1] * len(rows), self.engine.packed.real)
         values = self._space[: len(occupants) * len(rows)].reshape(len(occupants), len(rows))
@@ -213,7 +215,7 @@ class SupportSet:
 
     def _grow(self) -> None:
         """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
-        old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[online.N_FREE_ROWS])
+        old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[slots.N_FREE_ROWS])
         capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old)))
         self.reals = np.pad(self.reals, ((0, 0), (0, capacity - old)))
         self.slots = np.pad(self.slots, ((0, 0), (0, capacity - old)))
@@ -221,12 +223,12 @@ class SupportSet:
         self._make_room(capacity)
         n_old, n_rows = len(K), len(self.K)
         if n_old > n_rows:
-            self.slots[online.PLACE][self.slots[online.PLACE] >= 0] = online.NOWHERE
+            self.slots[slots.PLACE][self.slots[slots.PLACE] >= 0] = slots.NOWHERE
             return
         self.K[:n_old, :old] = K
-        self.kept[: online.FREE_ROW, :n_old] = kept[: online.FREE_ROW]
-        self.kept[online.FREE_ROW, n_rows - n_old : n_rows - n_old + n_free] = kept[online.FREE_ROW, :n_free]
-        self.counts[online.N_FREE_ROWS] = n_rows - n_old + n_free
+        self.kept[: slots.FREE_ROW, :n_old] = kept[: slots.FREE_ROW]
+        self.kept[slots.FREE_ROW, n_rows - n_old : n_rows - n_old + n_free] = kept[slots.FREE_ROW, :n_free]
+        self.counts[slots.N_FREE_ROWS] = n_rows - n_old + n_free
 
     def adopt(self, alpha: Floats, g: Floats) -> None:
         """All that are staged and wait join S with these coefficients and gradients."""
@@ -237,14 +239,14 @@ class SupportSet:
 
     def count(self, evaluations: int) -> None:
         """Counts kernel values used outside."""
-        self.counts[online.EVALUATIONS] += evaluations
+        self.counts[slots.EVALUATIONS] += evaluations
 
     # --- selection --------------------------------------------------------------------------------------------------------
 
     def look_at(self, rows: Ints) -> tuple[NDArray[Any], Floats]:
         """Kernel values (TOP, k) of the slots against rows, until the next call, and f (k,) of the rows."""
         values, out = self._against(rows), np.zeros(len(rows))
-        online.respond[self.engine.packed.real](values, self.reals[online.ALPHA], len(values), out)
+        online.respond[self.engine.packed.real](values, self.reals[slots.ALPHA], len(values), out)
         return values, out + self.bias
 
     # --- changes from outside ---------------------------------------------------------------------------------------------
@@ -257,8 +259,8 @@ class SupportSet:
         """From now on the members, in the order of ``members()``, are rows ``rows`` of ``engine``; none is waiting."""
         members = self.members()
         self.engine = engine
-        self.slots[online.ROW] = 0
-        self.slots[online.ROW, members] = rows
+        self.slots[slots.ROW] = 0
+        self.slots[slots.ROW, members] = rows
         self.slot_of = np.full(engine.rows.n, -1)
         self.slot_of[rows] = members
 

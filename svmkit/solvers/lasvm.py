@@ -5,7 +5,8 @@ Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + 
 Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
           where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
-          pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients
+          pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients. budget N:
+          when |S| > N, the oldest member of the larger class leaves, its α passed on to extremes with room, so Σ α stays 0
 Stops     after ``epochs`` passes and the finishing: steps in S until no pair violates by more than eps
 Memory    cache_mb of kernel values among S; the packed rows (from a stream: those of S)
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
@@ -29,7 +30,7 @@ from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
 from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine
-from svmkit.engine.online import ALPHA, GRADIENT, LOWER, ROW, UPPER
+from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
@@ -63,6 +64,7 @@ class Options:
     delta_max: float = field(
         default=inf, metadata={"help": "reprocess after each example until no violation in S is larger (inf: once)"}
     )
+    budget: int = field(default=0, metadata={"help": "members of S at most, of which the oldest leave; 0: any number"})
     finish: bool = field(default=True, metadata={"help": "end by solving for the support vectors to within eps"})
     cache_mb: float = field(default=100.0, metadata={"help": "memory for kernel values among support vectors (-m)"})
 
@@ -108,7 +110,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         kernel=problem.kernel,
         eps=eps,
         seed=seed,
-        support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max),
+        support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max, options.budget),
         rows=problem.rows,
         problem=problem,
     )
@@ -127,6 +129,8 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O candidates={options.candidates}: must be at least 1")
     if not options.delta_max > 0:
         raise UsageError(f"-O delta_max={options.delta_max}: must be greater than 0")
+    if options.budget < 0 or options.budget == 1:
+        raise UsageError(f"-O budget={options.budget}: must be 0 (any number) or at least 2")
 
 
 def advance(state: State, budget: int) -> Progress:
@@ -368,7 +372,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     if options.selection != "random" or options.epochs != 1:
         raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
     rows = Rows.from_dense(np.zeros((0, 1)))
-    support = SupportSet(_stream_engine(rows, stream.kernel), options.cache_mb, None, eps, options.delta_max)
+    support = SupportSet(_stream_engine(rows, stream.kernel), options.cache_mb, None, eps, options.delta_max, options.budget)
     return State(options=options, kernel=stream.kernel, eps=eps, seed=seed, support=support, rows=rows, C=stream.C)
 
 

@@ -35,11 +35,13 @@ class Naive:
     y: Floats
     upper: Floats
     eps: float = EPS
+    budget: int = 0
 
     def __post_init__(self) -> None:
         self.alpha = np.zeros(len(self.y))
         self.S: list[int] = []
         self.levelled = (-1, -1)
+        self.leaving = -1
         self.stale = True
         self.used = 0
 
@@ -49,7 +51,7 @@ class Naive:
         return self.gradient
 
     def extremes(self) -> tuple[int | None, int | None]:
-        g, S = self.g(), np.array(self.S, dtype=np.int64)
+        g, S = self.g(), np.array([s for s in self.S if s != self.leaving], dtype=np.int64)
         up = S[self.alpha[S] < np.maximum(0, self.upper[S] * self.y[S])]
         low = S[self.alpha[S] > np.minimum(0, self.upper[S] * self.y[S])]
         i = int(up[np.argmax(g[up])]) if len(up) else None
@@ -104,9 +106,33 @@ class Naive:
         self.process(k)
         while True:
             moved = self.reprocess()
+            over = not moved or self.bias_and_delta()[1] <= delta_max
+            while over and self.budget and len(self.S) > self.budget:
+                self.retire()
             yield
-            if not moved or self.bias_and_delta()[1] <= delta_max:
+            if over:
                 return
+
+    def retire(self) -> None:
+        """The oldest of the larger class leaves, its α passed on."""
+        larger = 1 if sum(self.y[self.S]) > 0 else -1
+        self.leaving = r = next(s for s in self.S if self.y[s] == larger)
+        while self.alpha[r] != 0:
+            i, j = self.extremes()
+            other = i if self.alpha[r] > 0 else j
+            if other is None:
+                assert abs(self.alpha[r]) < 1e-12  # what rounding has left
+                self.alpha[r] = 0
+                break
+            end = self.upper[other] * self.y[other]
+            room = max(0, end) - self.alpha[other] if self.alpha[r] > 0 else self.alpha[other] - min(0, end)
+            step = math.copysign(min(abs(self.alpha[r]), room), self.alpha[r])
+            self.alpha[r] -= step
+            near = [bound for bound in (0.0, end) if abs(self.alpha[other] + step - bound) < 1e-12 * self.upper[other]]
+            self.alpha[other] = near[0] if near else self.alpha[other] + step
+            self.levelled, self.stale = (-1, -1), True
+        self.S.remove(r)
+        self.leaving = -1
 
 
 def first_order(case: Problem, seed: int, seeded: bool) -> list[int]:
@@ -166,17 +192,24 @@ VARIANTS: list[dict[str, Any]] = [
     {"selection": "active", "candidates": 7},
     {"selection": "active"},
     {"selection": "autoactive"},
+    {"budget": 30, "delta_max": 0.05, "selection": "active"},
 ]
+#: Not for the polynomial one, where several g are the very same: which of them is an extreme depends on slots.
+BUDGETS: list[dict[str, Any]] = [{"budget": 25}, {"budget": 15}]
 PROBLEMS = ["rbf", "polynomial", "class weights", "example weights", "300 rows, rbf", "400 sparse rows, rbf"]
+BUDGETED = [name for name in PROBLEMS if name != "polynomial"]
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [*product(PROBLEMS[:4], VARIANTS), *product(PROBLEMS[4:], [{}, {"selection": "autoactive"}])], ids=str
+    ("name", "given"),
+    [*product(PROBLEMS[:4], VARIANTS), *product(PROBLEMS[4:], [{}, {"selection": "autoactive"}]), *product(BUDGETED, BUDGETS)],
+    ids=str,
 )
 def test_every_step_is_that_of_the_plain_algorithm(name: str, given: dict[str, Any]) -> None:
     case = named(name)
     K, options = kernel_matrix(case), lasvm.Options(**given)
-    naive, state = Naive(K, case.y, case.upper), lasvm.start(case, options, EPS, seed=3)
+    naive = Naive(K, case.y, case.upper, budget=options.budget)
+    state = lasvm.start(case, options, EPS, seed=3)
     steps = 0
     for steps, _ in enumerate(naive_run(case, K, 3, options, naive), 1):
         progress = lasvm.advance(state, 1)
@@ -339,6 +372,27 @@ def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
 # --- streams --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("cache_mb", [100.0, 0.001])
+def test_a_budget_bounds_the_members_of_a_long_run(cache_mb: float) -> None:
+    """Σ α stays 0, g is that of the α, both classes stay, and what there is no memory for is computed again."""
+    case = named("400 sparse rows, rbf")
+    K, state = (
+        kernel_matrix(case),
+        lasvm.start(case, lasvm.Options(budget=40, epochs=3, cache_mb=cache_mb, finish=False), EPS, 1),
+    )
+    sizes = []
+    while not (progress := lasvm.advance(state, 1)).completed:
+        sizes.append(state.support.size)
+    assert max(sizes) == 40 == sizes[-1]
+    found = beta(case, lasvm.solution(state))
+    assert abs(found.sum()) < 1e-12
+    members = state.support.members()
+    rows = state.support.slots[0, members]
+    assert abs(case.y[rows].sum()) < 20
+    assert state.support.reals[1, members] == pytest.approx((case.y - K @ found)[rows], abs=1e-5)
+    assert progress.n_support <= 40
+
+
 def stream_of(case: Problem, chunk: int, options: lasvm.Options = lasvm.Options(), C: float = 1.0) -> tuple[Any, Floats]:
     state = lasvm.start_stream(Stream(case.kernel, C, None, "free"), options, EPS, 0)
     parts = []
@@ -413,6 +467,8 @@ def test_rows_with_more_features_than_the_first() -> None:
         (lasvm.Options(epochs=0), "epochs=0"),
         (lasvm.Options(selection="best"), "selection=best.*autoactive"),
         (lasvm.Options(candidates=0), "candidates=0"),
+        (lasvm.Options(budget=-1), "budget=-1: must be 0 .* at least 2"),
+        (lasvm.Options(budget=1), "budget=1: must be 0 .* at least 2"),
         (lasvm.Options(delta_max=0.0), "delta_max=0"),
         (lasvm.Options(delta_max=float("nan")), "delta_max=nan"),
     ],
