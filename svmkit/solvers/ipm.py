@@ -258,7 +258,9 @@ class _Newton:
         if state.free:
             self.border = state.fold(self.theta)
             self.across = self._solve_w(self.border)
-            self.corner = float(self.theta.sum()) - float(self.border @ self.across)
+            # 1ᵀΘ1 − border·across as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
+            rest = 1.0 - state.dots(self.across)
+            self.corner = float(self.theta @ rest**2) + float(self.across @ self.across)
 
     def step(self, r_s: Floats, r_xi: Floats) -> _Point:
         """The change that makes up for ``r_s`` in αs, ``r_xi`` in βξ, and for the gaps of the linear equations."""

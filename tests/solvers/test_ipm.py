@@ -89,6 +89,17 @@ def test_features_of_very_different_size_at_a_large_cost() -> None:
     assert result.certificate.primal == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e7])
+def test_a_feature_that_is_constant_changes_nothing_where_b_is_free(size: float) -> None:
+    """Nyström features nearly span the constants where gamma is small."""
+    case = weighted(60, 3, "free", C=10.0)
+    plain = run(ipm, case, ipm.Options(), eps=1e-6)
+    wide = np.column_stack([case.rows.to_dense()[:, 1:], np.full(60, size)])
+    found = run(ipm, replace(case, rows=Rows.from_dense(wide)), ipm.Options(), eps=1e-6)
+    assert found.status is (Status.CONVERGED if size == 1e3 else Status.STALLED)  # kernel values of 1e14 hide what is left
+    assert found.certificate.primal == pytest.approx(plain.certificate.primal, rel=1e-6)
+
+
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_rows_without_a_cost_do_not_count(bias: Bias) -> None:
     case = weighted(60, 4, bias)
