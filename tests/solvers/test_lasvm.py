@@ -432,6 +432,16 @@ def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> 
         whole, _ = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
 
 
+def test_a_budget_on_a_stream_does_not_depend_on_how_it_is_cut() -> None:
+    case, options = named("300 rows, rbf"), lasvm.Options(budget=30)
+    whole, f = stream_of(case, case.n, options)
+    for chunk in (1, 50, 129):
+        state, responses = stream_of(case, chunk, options)
+        assert responses.tobytes() == f.tobytes()
+        assert lasvm.solution(state).coef.tobytes() == lasvm.solution(whole).coef.tobytes()
+        assert state.support.size == 30 == state.rows.n
+
+
 def test_a_stream_goes_on_after_its_finishing() -> None:
     case = named("300 rows, rbf")
     state, _ = stream_of(case, 100)
