@@ -17,7 +17,7 @@ where a change δ of v adds δ·S to ``late``: a step touches the nonzeros of it
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.columns import both_precisions
@@ -26,6 +26,9 @@ from svmkit.engine.rng import below
 
 #: How iterates are averaged.
 NO_AVERAGE, UNIFORM, BY_STEP = range(3)
+
+#: The stream of random numbers that examples are drawn by.
+DRAWS = 0
 
 #: Places in ``sums`` of the kernel loop: share of w₀ in w; its weighted sum; the weights' sum; ‖w‖².
 KEPT, KEPT_SUM, WEIGHTS, NORM2 = range(4)
@@ -38,6 +41,15 @@ T, HITS, SUPPORTS, ON_DEMAND = range(4)
 
 #: Below this scale v is put in w's own units again: S·v − late would lose as many digits.
 _SMALLEST_SCALE = 1e-8
+
+
+class Flags(NamedTuple):
+    """λ and the choices of a run, as the loops take them."""
+
+    lam: float
+    average: int
+    project: int
+    hold: int
 
 
 @helper(ORDERED)

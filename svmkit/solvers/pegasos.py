@@ -27,12 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.certificate import certify
-from svmkit.data import Floats, Ints, Rows, dense_rows
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine import subgradient as loops
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream
+from svmkit.solvers import pegasos_linear as linear_steps
 from svmkit.solvers import pegasos_stream as stream_steps
 from svmkit.trace import Progress
 
@@ -50,8 +51,6 @@ _BLOCK = 512
 _LARGEST_BATCH = 1024
 #: A look at the certificate may cost this share of the work since the last one.
 _LOOK_SHARE = 0.1
-#: The stream of random numbers that examples are drawn by.
-_DRAWS = 0
 
 
 @dataclass(frozen=True)
@@ -75,33 +74,9 @@ def supports(problem: Problem) -> str | None:
 
 
 @dataclass
-class _Steps:
-    """What both forms keep: the problem in λ-form, the feature ``constant`` that stands for a bias, and how far the run is."""
-
-    problem: Problem
-    options: Options
-    eps: float
-    seed: int
-    lam: float
-    omega: Floats
-    constant: float
-    total: int
-    sums: Floats
-    counts: Ints
-    done_steps: int = 0
-    looked_at: float = 0.0
-    done: bool = False
-
-    @property
-    def flags(self) -> tuple[float, int, int, int]:
-        """What the loops want to know."""
-        return self.lam, _AVERAGES[self.options.average], int(self.options.projection), int(self.options.hold_step)
-
-
-@dataclass
 class _Block:
-    """Steps ``first`` … ``last`` − 1 of which ``at`` is next: their distinct rows, the place among these of each drawn example,
-    and for the rest see subgradient.py.
+    """Steps ``first`` … ``last`` − 1: their distinct rows, the place among these of each drawn example, and for the rest see
+    subgradient.py.
     """
 
     rows: Ints
@@ -115,39 +90,37 @@ class _Block:
     held: Ints
     first: int
     last: int
-    at: int
 
 
 @dataclass
 class _Kernel:
     """w = Σ beta_i φ(x_i) at the block's begin, ``responses`` ⟨w, φ(x_i)⟩; ``beta_sum``: the weighted sum of all iterates."""
 
-    steps: _Steps
+    problem: Problem
+    seed: int
+    flags: loops.Flags
+    constant: float
+    omega: Floats
     engine: Engine
     beta: Floats
     beta_sum: Floats
     responses: Floats | None
-    omega: Floats
+    sums: Floats
+    counts: Ints
     hits: Ints
     block: _Block | None = None
 
 
 @dataclass
-class _Linear:
-    """w = scale·v = scale·Σ a_i y_i x_i over the features ``names`` and the constant one; averages as in subgradient.py."""
+class _State:
+    """How far a run of ``total`` steps is; ``form`` has w."""
 
-    steps: _Steps
-    rows: Rows
-    names: NDArray[np.int32]
-    square: Floats
-    v: Floats
-    a: Floats
-    late_v: Floats
-    late_a: Floats
-    hits: Ints
-
-
-_State = _Kernel | _Linear
+    form: _Kernel | linear_steps.State
+    eps: float
+    total: int
+    done_steps: int = 0
+    looked_at: float = 0.0
+    done: bool = False
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
@@ -155,19 +128,18 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     linear = problem.kernel.kind == LINEAR
     _check(options, linear)
     mean = float(problem.upper.mean())
-    steps = _Steps(
-        problem=problem,
-        options=options,
-        eps=eps,
-        seed=seed,
-        lam=1.0 / (problem.n * mean),
-        omega=problem.upper / mean,
-        constant=options.bias if problem.bias == "free" else 0.0,
-        total=max(1, ceil(options.epochs * problem.n / options.batch)),
-        sums=np.array([1.0, 0.0, 0.0, 0.0]),
-        counts=np.array([1, 0, 0, 0]),
-    )
-    return _start_linear(steps) if linear else _start_kernel(steps)
+    flags, omega = _flags(options, 1.0 / (problem.n * mean)), problem.upper / mean
+    constant = options.bias if problem.bias == "free" else 0.0
+    form: _Kernel | linear_steps.State
+    if linear:
+        form = linear_steps.start(problem, omega, flags, options.batch, constant, seed)
+    else:
+        form = _start_kernel(problem, omega, flags, options, constant, seed)
+    return _State(form, eps, total=max(1, ceil(options.epochs * problem.n / options.batch)))
+
+
+def _flags(options: Options, lam: float) -> loops.Flags:
+    return loops.Flags(lam, _AVERAGES[options.average], int(options.projection), int(options.hold_step))
 
 
 def _check(options: Options, linear: bool) -> None:
@@ -186,19 +158,24 @@ def _check(options: Options, linear: bool) -> None:
 
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps of ``batch`` examples."""
-    steps = state.steps
-    end = min(steps.total, steps.done_steps + budget)
-    while steps.done_steps < end and not steps.done:
-        if isinstance(state, _Linear):
-            _run_linear(state, end)
+    form = state.form
+    end = min(state.total, state.done_steps + budget)
+    while state.done_steps < end and not state.done:
+        if isinstance(form, linear_steps.State):
+            state.done_steps, closed = linear_steps.run(form, state.done_steps, end)
+            cost = 2.0 * form.problem.n
         else:
-            _run_kernel(state, end)
+            state.done_steps, closed = _run_kernel(form, state.done_steps, end, state.total)
+            cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
+        if closed:
+            _look(state, cost)
+    counts = form.counts
     return Progress(
-        steps=steps.done_steps,
-        kernel_evaluations=int(_evaluations(state)),
-        done=steps.done,
-        completed=steps.done_steps >= steps.total and not steps.done,
-        n_support=min(1, int(steps.counts[loops.HITS])) if isinstance(state, _Linear) else int(steps.counts[loops.SUPPORTS]),
+        steps=state.done_steps,
+        kernel_evaluations=_evaluations(state),
+        done=state.done,
+        completed=state.done_steps >= state.total and not state.done,
+        n_support=int(counts[loops.SUPPORTS]) if isinstance(form, _Kernel) else min(1, int(counts[loops.HITS])),
     )
 
 
@@ -210,8 +187,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     if stream.lam is None:
         raise UsageError("--solver pegasos: needs λ before the stream begins: give --lambda, or -c with --rows N")
     constant = options.bias if stream.bias == "free" else 0.0
-    average = _AVERAGES[options.average]
-    return stream_steps.start(stream.lam, average, options.projection, options.hold_step, options.batch, constant)
+    return stream_steps.start(_flags(options, stream.lam), options.batch, constant)
 
 
 def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> Floats:
@@ -228,87 +204,91 @@ def solution(state: _State | stream_steps.State) -> Solution:
     """The average of the iterates, or the last one where none is kept."""
     if isinstance(state, stream_steps.State):
         return stream_steps.solution(state)
-    return _linear_solution(state) if isinstance(state, _Linear) else _kernel_solution(state)
+    return _kernel_solution(state.form) if isinstance(state.form, _Kernel) else linear_steps.solution(state.form)
 
 
-def _evaluations(state: _State) -> float:
+def _evaluations(state: _State) -> int:
     """Kernel values used so far: one for each ⟨w, x⟩; n for each violation; or one for each support vector at each draw."""
-    steps = state.steps
-    if isinstance(state, _Linear):
-        return steps.done_steps * len(state.hits)
-    if state.responses is not None:
-        return int(steps.counts[loops.HITS]) * steps.problem.n
-    return int(steps.counts[loops.ON_DEMAND])
+    form = state.form
+    if isinstance(form, linear_steps.State):
+        return state.done_steps * len(form.hits)
+    if form.responses is not None:
+        return int(form.counts[loops.HITS]) * form.problem.n
+    return int(form.counts[loops.ON_DEMAND])
 
 
 def _look(state: _State, cost: float) -> None:
     """Ends the run where the certificate is good enough, once the work since the last look is worth one of ``cost``."""
-    steps, work = state.steps, _evaluations(state)
-    if cost > _LOOK_SHARE * (work - steps.looked_at):
+    work = _evaluations(state)
+    if cost > _LOOK_SHARE * (work - state.looked_at):
         return
-    steps.looked_at = work
-    found = certify(steps.problem, solution(state))
-    steps.done = found.gap <= steps.eps * found.primal
+    state.looked_at = work
+    found = certify(state.form.problem, solution(state))
+    state.done = found.gap <= state.eps * found.primal
 
 
 # --- with a kernel --------------------------------------------------------------------------------------------------------
 
 
-def _start_kernel(steps: _Steps) -> _Kernel:
-    n = steps.problem.n
-    square = diagonal(steps.problem.rows, steps.problem.kernel) + steps.constant**2
+def _start_kernel(problem: Problem, omega: Floats, flags: loops.Flags, options: Options, constant: float, seed: int) -> _Kernel:
+    n = problem.n
+    square = diagonal(problem.rows, problem.kernel) + constant**2
     return _Kernel(
-        steps=steps,
-        engine=Engine(steps.problem.rows, steps.problem.kernel),
+        problem=problem,
+        seed=seed,
+        flags=flags,
+        constant=constant,
+        omega=np.where(square == 0, 0.0, omega),
+        engine=Engine(problem.rows, problem.kernel),
         beta=np.zeros(n),
-        beta_sum=np.zeros(n if steps.options.average != "none" else 0),
-        responses=np.zeros(n) if steps.options.responses == "all" else None,
-        omega=np.where(square == 0, 0.0, steps.omega),
-        hits=np.empty(steps.options.batch, np.int64),
+        beta_sum=np.zeros(n if flags.average != loops.NO_AVERAGE else 0),
+        responses=np.zeros(n) if options.responses == "all" else None,
+        sums=np.array([1.0, 0.0, 0.0, 0.0]),
+        counts=np.array([1, 0, 0, 0]),
+        hits=np.empty(options.batch, np.int64),
     )
 
 
-def _run_kernel(state: _Kernel, end: int) -> None:
-    """Steps up to ``end`` or to the end of the block, which is then closed."""
+def _run_kernel(state: _Kernel, first: int, end: int, total: int) -> tuple[int, bool]:
+    """Steps from ``first`` up to ``end`` or to the end of the block, of which none goes past ``total``.
+
+    Returns the next step, and whether a block has been closed.
+    """
     block = state.block
     if block is None:
-        block = state.block = _open(state)
-    steps = state.steps
+        block = state.block = _open(state, first, total)
     stop = min(end, block.last)
     loops.block_steps[state.engine.packed.real](
         *(block.K, block.place, block.y, block.omega, block.c, block.change, block.summed, block.held),
-        *(steps.sums, steps.counts, state.hits, *steps.flags, block.at - block.first, stop - block.first),
+        *(state.sums, state.counts, state.hits, *state.flags, first - block.first, stop - block.first),
     )
-    block.at = steps.done_steps = stop
-    if block.at == block.last:
+    if stop == block.last:
         state.beta, state.beta_sum = _now(state)
         _close(state, block)
-        support = int(steps.counts[loops.SUPPORTS])
-        _look(state, 2.0 * support * steps.problem.n)
+    return stop, stop == block.last
 
 
-def _open(state: _Kernel) -> _Block:
-    """The next block of draws, its kernel values and responses."""
-    steps, k = state.steps, len(state.hits)
-    first = steps.done_steps
-    last = min(steps.total, first + max(1, _BLOCK // k))
-    drawn = rng.integers(steps.seed, _DRAWS, first * k, (last - first) * k, steps.problem.n)
+def _open(state: _Kernel, first: int, total: int) -> _Block:
+    """The block of draws from step ``first`` on, its kernel values and responses."""
+    k = len(state.hits)
+    last = min(total, first + max(1, _BLOCK // k))
+    drawn = rng.integers(state.seed, loops.DRAWS, first * k, (last - first) * k, state.problem.n)
     rows, place = np.unique(drawn, return_inverse=True)
     if state.responses is None:
         c = np.zeros(len(rows))
         support = np.flatnonzero(state.beta)
         state.engine.apply(state.engine.packed.take(rows), support, state.beta[support], c)
-        c += steps.constant**2 * state.beta.sum()
+        c += state.constant**2 * state.beta.sum()
     else:
         c = state.responses[rows]
     K = state.engine.block(rows, rows)
-    K += K.dtype.type(steps.constant**2)
-    steps.sums[loops.KEPT], steps.sums[loops.KEPT_SUM] = 1.0, 0.0
+    K += K.dtype.type(state.constant**2)
+    state.sums[loops.KEPT], state.sums[loops.KEPT_SUM] = 1.0, 0.0
     return _Block(
         rows=rows,
         place=place,
         K=K,
-        y=steps.problem.y[rows],
+        y=state.problem.y[rows],
         omega=state.omega[rows],
         c=c,
         change=np.zeros(len(rows)),
@@ -316,13 +296,12 @@ def _open(state: _Kernel) -> _Block:
         held=(state.beta[rows] != 0).astype(np.int64),
         first=first,
         last=last,
-        at=first,
     )
 
 
 def _now(state: _Kernel) -> tuple[Floats, Floats]:
     """The coefficients of w, and the weighted sum of those of all iterates, open block included."""
-    block, sums = state.block, state.steps.sums
+    block, sums = state.block, state.sums
     if block is None:
         return state.beta, state.beta_sum
     beta_sum = state.beta_sum
@@ -338,99 +317,17 @@ def _close(state: _Kernel, block: _Block) -> None:
     """Brings all responses up to date."""
     state.block = None
     if state.responses is not None:
-        state.responses *= state.steps.sums[loops.KEPT]
+        state.responses *= state.sums[loops.KEPT]
         changed = np.flatnonzero(block.change)
         state.engine.apply(state.engine.packed, block.rows[changed], block.change[changed], state.responses)
-        state.responses += state.steps.constant**2 * block.change.sum()
+        state.responses += state.constant**2 * block.change.sum()
 
 
 def _kernel_solution(state: _Kernel) -> Solution:
     beta, beta_sum = _now(state)
-    weights = float(state.steps.sums[loops.WEIGHTS])
+    weights = float(state.sums[loops.WEIGHTS])
     if weights > 0:
         beta = beta_sum / weights
     origin = np.flatnonzero(beta)
-    rho = -float(beta.sum()) * state.steps.constant**2
-    return Solution(basis=state.steps.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=rho)
-
-
-# --- linear ---------------------------------------------------------------------------------------------------------------
-
-
-def _start_linear(steps: _Steps) -> _Linear:
-    rows, n = steps.problem.rows, steps.problem.n
-    if rows.form == "dense":
-        names = np.arange(1, rows.n_features + 1, dtype=np.int32)
-    else:
-        names = np.unique(rows.indices)
-        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
-    if steps.constant:
-        rows = _with_feature(rows, len(names), steps.constant)
-    width = len(names) + (steps.constant > 0)
-    averaged = steps.options.average != "none"
-    return _Linear(
-        steps=steps,
-        rows=rows,
-        names=names,
-        square=rows.sqnorms(),
-        v=np.zeros(width),
-        a=np.zeros(n),
-        late_v=np.zeros(width * averaged),
-        late_a=np.zeros(n * averaged),
-        hits=np.empty(steps.options.batch, np.int64),
-    )
-
-
-def _with_feature(rows: Rows, number: int, value: float) -> Rows:
-    """``rows`` with one more nonzero in each."""
-    if rows.form == "dense":
-        return dense_rows(np.insert(rows.matrix(), rows.n_features, value, axis=1))
-    ends = rows.indptr[1:]
-    return rows._replace(
-        data=np.insert(rows.data, ends, value),
-        indices=np.insert(rows.indices, ends, number),
-        indptr=rows.indptr + np.arange(rows.n + 1),
-    )
-
-
-def _run_linear(state: _Linear, end: int) -> None:
-    """Steps up to ``end`` or to the end of the epoch."""
-    steps, k, rows = state.steps, len(state.hits), state.rows
-    n = steps.problem.n
-    first = steps.done_steps
-    epoch_end = -(-(first * k // n + 1) * n // k)
-    stop = min(end, epoch_end)
-    loops.linear_steps[rows.form](
-        *(rows.indptr, rows.indices, rows.data, state.square, steps.problem.y, steps.omega),
-        *(state.v, state.a, state.late_v, state.late_a, steps.sums, steps.counts, state.hits),
-        *(steps.seed, _DRAWS, *steps.flags, first, stop),
-    )
-    steps.done_steps = stop
-    if stop == epoch_end:
-        _look(state, 2.0 * n)
-
-
-def _linear_solution(state: _Linear) -> Solution:
-    """w as one row; its dual point is α with w = Σ α_i y_i x_i, cut to the box."""
-    sums = state.steps.sums
-    if sums[loops.WEIGHTS] > 0:
-        w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
-        alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]
-    else:
-        w, alpha = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a
-    steps, width = state.steps, len(state.names)
-    used = np.flatnonzero(w[:width])
-    count = min(1, len(used))
-    basis = Rows(
-        data=w[used],
-        indices=state.names[used],
-        indptr=np.array([0, len(used)][: count + 1]),
-        n_features=steps.problem.rows.n_features,
-    )
-    return Solution(
-        basis=basis,
-        origin=np.full(count, -1),
-        coef=np.ones(count),
-        rho=-steps.constant * float(w[width:].sum()),
-        alpha=np.minimum(alpha, steps.problem.upper),
-    )
+    rho = -float(beta.sum()) * state.constant**2
+    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=rho)

@@ -20,7 +20,7 @@ from svmkit.trace import Progress
 class State:
     """w = scale·v over ``columns``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
 
-    flags: tuple[float, int, int, int]
+    flags: loops.Flags
     constant: float
     columns: Columns
     v: Floats
@@ -34,10 +34,10 @@ class State:
     seen: int = 0
 
 
-def start(lam: float, average: int, project: bool, hold: bool, batch: int, constant: float) -> State:
+def start(flags: loops.Flags, batch: int, constant: float) -> State:
     """w = 0; ``constant`` is the value of one feature more that every example has."""
     return State(
-        flags=(lam, average, int(project), int(hold)),
+        flags=flags,
         constant=constant,
         columns=Columns(),
         v=np.zeros(0),
@@ -59,7 +59,7 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     y, weight = np.concatenate([state.y, y]), np.concatenate([state.weight, weight])
     placed = state.columns.place(rows)
     state.v = grown(state.v, state.columns.width)
-    state.late_v = grown(state.late_v, state.columns.width if state.flags[1] != loops.NO_AVERAGE else 0)
+    state.late_v = grown(state.late_v, state.columns.width if state.flags.average != loops.NO_AVERAGE else 0)
     before, n_steps = np.empty(rows.n), rows.n // len(state.hits)
     loops.stream_steps[rows.form](
         *(placed.indptr, placed.indices, placed.data, rows.sqnorms() + state.constant**2, y, weight),
