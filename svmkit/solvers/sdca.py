@@ -13,24 +13,26 @@ algorithm, and one fused product with all that changed brings F up to date. At t
 lies further beyond it than any violation are set aside; once the active ones meet the tolerance all come back, F of each set
 brought up to date from what has changed since it went. Kernel values are float32 where the data allow it, as in smo.
 
-The linear form keeps w = Σ y_i α_i x_i, and a step costs the nonzeros of one row. Its solution is w itself, one basis row.
+The linear form (sdca_linear.py) keeps w = Σ y_i α_i x_i, and a step costs the nonzeros of one row. Its solution is w itself,
+one basis row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.certificate import kkt_violation
-from svmkit.data import Floats, Ints, Rows
-from svmkit.engine import linear, qp, rng
-from svmkit.engine.kernels import Engine, cross_apply, renumbered
+from svmkit.data import Floats, Ints
+from svmkit.engine import qp, rng
+from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
 SUMMARY = "stochastic dual coordinate ascent: sweeps in random order, without a bias"
@@ -64,67 +66,70 @@ def supports(problem: Problem) -> str | None:
     return None
 
 
-def start(problem: Problem, options: Options, eps: float, seed: int) -> _Sweeps:
+class _Form(Protocol):
+    """What sweeps over the examples; all counts since the start."""
+
+    violation: float
+    done: bool
+    stalled: bool
+
+    def visit(self, budget: int) -> int:
+        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end."""
+
+    def kernel_evaluations(self) -> int:
+        """Kernel values used so far."""
+
+    def n_support(self) -> int:
+        """Basis rows of the solution so far."""
+
+    def solution(self) -> Solution:
+        """The solution so far."""
+
+
+@dataclass
+class State:
+    """A form of the problem, and how far it is: the run ends with the sweep in which ``last`` visits are reached."""
+
+    form: _Form
+    last: float
+    steps: int = 0
+    completed: bool = False
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state; O(nonzeros), and from an α other than 0 one product with the kernel.
 
     Raises UsageError for an option that cannot be.
     """
     if not options.epochs > 0:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
-    form = _Linear if problem.kernel.kind == LINEAR else _Kernel
-    return form(problem, options, eps, seed)
+    form = LinearForm if problem.kernel.kind == LINEAR else _KernelForm
+    return State(form(problem, options.shrinking, eps, seed), last=options.epochs * problem.n)
 
 
-def advance(state: _Sweeps, budget: int) -> Progress:
+def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more visits of an example."""
-    left = budget
-    while left > 0 and not (state.done or state.completed or state.stalled):
-        left -= state.visit(left)
+    form, left = state.form, budget
+    while left > 0 and not (form.done or state.completed or form.stalled):
+        used = form.visit(left)
+        state.steps += used
+        left -= used
+        if used == 0:
+            state.completed = state.steps >= state.last and not (form.done or form.stalled)
     return Progress(
         steps=state.steps,
-        kernel_evaluations=state.kernel_evaluations(),
-        violation=state.violation,
-        done=state.done,
+        kernel_evaluations=form.kernel_evaluations(),
+        violation=form.violation,
+        done=form.done,
         completed=state.completed,
-        stalled=state.stalled,
-        n_support=state.n_support(),
+        stalled=form.stalled,
+        n_support=form.n_support(),
     )
 
 
-def solution(state: _Sweeps) -> Solution:
+def solution(state: State) -> Solution:
     """The solution so far: support vectors; or w as one row, with its α."""
-    return state.solution()
-
-
-class _Sweeps:
-    """What both forms have in common; all counts since the start."""
-
-    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
-        self.problem, self.options, self.eps, self.seed = problem, options, eps, seed
-        self.steps = self.sweeps = self.evaluations = 0
-        self.violation = nan
-        self.done = self.completed = self.stalled = False
-
-    def visit(self, budget: int) -> int:
-        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end."""
-        raise NotImplementedError
-
-    def _note_the_end(self) -> None:
-        """At the end of a sweep: whether the epochs are used up."""
-        out_of_epochs = self.steps >= self.options.epochs * self.problem.n
-        self.completed = out_of_epochs and not (self.done or self.stalled)
-
-    def kernel_evaluations(self) -> int:
-        """Kernel values used so far."""
-        return self.evaluations
-
-    def n_support(self) -> int:
-        """Basis rows of the solution so far."""
-        raise NotImplementedError
-
-    def solution(self) -> Solution:
-        """The solution so far."""
-        raise NotImplementedError
+    return state.form.solution()
 
 
 # --- kernel form ----------------------------------------------------------------------------------------------------------
@@ -146,15 +151,18 @@ class _Block:
     moved: int = 0
 
 
-class _Kernel(_Sweeps):
+class _KernelForm:
     """β and its box are those of all variables, ``F`` and ``packed`` those of the ``active`` ones.
 
     ``aside`` has (numbers, F, β of all) for each set of variables set aside, as they were then. ``held`` is the kernel block of
     all active ones, where they are few; ``used`` says which of its rows have been.
     """
 
-    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
-        super().__init__(problem, options, eps, seed)
+    def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:
+        self.problem, self.shrinking, self.eps, self.seed = problem, shrinking, eps, seed
+        self.sweeps = self.evaluations = 0
+        self.violation = nan
+        self.done = self.stalled = False
         bounds = problem.y * problem.upper
         self.lower, self.upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
         self.beta = problem.y * problem.dual().start
@@ -187,7 +195,6 @@ class _Kernel(_Sweeps):
             *(block.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.order, block.at, used)
         )
         block.at += used
-        self.steps += used
         if block.at == len(block.order):
             self._close_block(block)
         return used
@@ -256,9 +263,8 @@ class _Kernel(_Sweeps):
         elif self.moved == 0:
             self._refresh()
             self._use_float64()
-        elif self.options.shrinking and not self.small:
+        elif self.shrinking and not self.small:
             self._set_aside()
-        self._note_the_end()
         self._begin_sweep()
 
     def _measure(self) -> None:
@@ -332,75 +338,3 @@ class _Kernel(_Sweeps):
         self.packed, self.held = self.engine.packed, None
         self.room = np.empty(self.room.shape, "f8")
         self.failed_checks, self.best_check = 0, inf
-
-
-# --- linear form ----------------------------------------------------------------------------------------------------------
-
-
-class _Linear(_Sweeps):
-    """``order`` holds all examples, the active ones first; the rest is as in ``linear.descend``."""
-
-    def __init__(self, problem: Problem, options: Options, eps: float, seed: int) -> None:
-        super().__init__(problem, options, eps, seed)
-        (self.rows,) = renumbered(problem.rows)
-        start = problem.dual().start
-        self.variables = np.stack([start, problem.upper, self.rows.sqnorms(), problem.y], axis=1)
-        self.alpha = self.variables[:, 0]
-        self.w = linear.fold(self.rows, problem.y * start, self.rows.n_features + 1)
-        self.order = np.arange(problem.n)
-        self.place = np.array([0, problem.n, 0])
-        self.bounds = np.empty(4)
-        self._begin_sweep(inf, -inf)
-
-    def visit(self, budget: int) -> int:
-        if self.place[0] == self.place[1]:
-            self._end_sweep()
-            return 0
-        used = linear.descend(self.rows, self.variables, self.order, self.place, self.bounds, budget, self.w)
-        self.steps += used
-        self.evaluations += used
-        return used
-
-    def n_support(self) -> int:
-        return int(self.w.any())
-
-    def solution(self) -> Solution:
-        filled = np.flatnonzero(self.w)
-        rows = self.problem.rows
-        indices = filled if rows.n_features == self.rows.n_features else np.unique(rows.indices)[filled - 1]
-        basis = Rows(self.w[filled], indices.astype(np.int32), np.array([0, len(filled)]), rows.n_features)
-        one = np.arange(self.n_support())
-        return Solution(basis.take(one), one - 1, np.ones(len(one)), 0.0, alpha=self.alpha.copy())
-
-    def _begin_sweep(self, above: float, below: float) -> None:
-        """Those at 0 with a gradient above ``above``, or at their upper end with one below ``below``, will be set aside."""
-        self.place[0], self.place[2] = 0, 0
-        self.bounds[:] = above, below, -inf, inf
-        rng.shuffle(self.seed, self.sweeps, self.order[: self.place[1]])
-
-    def _end_sweep(self) -> None:
-        """Looks whether the tolerance is met, brings variables back, and begins the next sweep."""
-        self.sweeps += 1
-        most, least = float(self.bounds[2]), float(self.bounds[3])
-        self.violation = max(0.0, most, -least)
-        met, whole = self.violation <= self.eps, self.place[1] == self.problem.n
-        if met and whole:
-            self._check()
-        elif self.place[2] == 0 and whole:
-            self.stalled = True  # nothing moves, and yet some would have to
-        self._note_the_end()
-        if met or self.place[2] == 0 or not self.options.shrinking:
-            self.place[1] = self.problem.n
-            self._begin_sweep(inf, -inf)
-        else:
-            self._begin_sweep(most if most > 0.0 else inf, least if least < 0.0 else -inf)
-
-    def _check(self) -> None:
-        """Computes w anew from α, and the violation from it; done if that is small enough."""
-        problem = self.problem
-        beta = problem.y * self.alpha
-        self.w = linear.fold(self.rows, beta, len(self.w))
-        F = problem.y - linear.dots(self.rows, self.w)
-        self.evaluations += problem.n
-        self.violation = kkt_violation(F, beta, problem.y, problem.upper, "none")
-        self.done = self.violation <= self.eps
