@@ -11,29 +11,25 @@ Stops     after ``epochs`` passes and the finishing: steps in S until no pair vi
 Memory    cache_mb of kernel values among S; the packed rows (from a stream: those of S)
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
-The order of examples is known ahead or chosen: ``gradient`` takes the one most wrong of ``candidates`` drawn from those not yet
-learned, ``active`` the one nearest the boundary, ``autoactive`` the same among the first five drawn inside the margin (100
-draws at most). The last two need no labels but those of the examples they choose. Kernel values count where the algorithm
-uses one that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
+The order of examples is known ahead, or each is chosen: lasvm_selection.py. Kernel values count where the algorithm uses one
+that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows, stack
-from svmkit.engine import rng
 from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
+from svmkit.solvers.lasvm_selection import SELECTIONS, Selection
 from svmkit.trace import Progress
 
 SUMMARY = "LASVM: online steps on a growing set of support vectors; streams, warm start, active selection"
@@ -43,15 +39,8 @@ ACCURACY: float | None = 0.25
 BIASES: tuple[Bias, ...] = ("free",)
 WARM = True
 
-SELECTIONS = ("random", "gradient", "active", "autoactive")
-#: Examples of each class to begin with, where labels are known.
-_SEEDS = 5
 #: Rows up to this number are trained on in float64, which costs nothing there.
 _SMALL = 1024
-#: The stream of random numbers that draws candidates; those of the epochs' orders are 0, 1 …
-_DRAWS = 1 << 32
-#: autoactive: so many candidates inside the margin are enough, and so many are drawn at most, looked at in groups.
-_INSIDE, _MOST_DRAWN, _GROUP = 5, 100, 25
 
 
 @dataclass(frozen=True)
@@ -78,23 +67,15 @@ def supports(problem: Problem) -> str | None:
 
 @dataclass
 class State:
-    """``order[at:]`` are the examples of this epoch still to come; where they are chosen, ``pool[:at]`` in their stead, with
-    ``where`` each one's place in it, or −1. A stream has rows, those of S, and no problem.
-    """
+    """A stream has rows, those of S, and no ``selection``."""
 
     options: Options
     kernel: Kernel
     eps: float
-    seed: int
     support: SupportSet
     rows: Rows
-    problem: Problem | None = None
+    selection: Selection | None = None
     C: float = 0.0
-    order: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    where: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    at: int = 0
-    epoch: int = -1
-    drawn: int = 0
     finishing: Finishing | None = None
     finished_steps: int = 0
     finished_evaluations: int = 0
@@ -105,18 +86,18 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state: S empty, or the support vectors of ``problem.start``. Raises UsageError for an option that cannot be."""
     _check(options)
     engine = Engine(problem.rows, problem.kernel, "f8" if problem.n <= _SMALL else None)
+    selection = Selection(problem, options.selection, options.candidates, seed)
     state = State(
         options=options,
         kernel=problem.kernel,
         eps=eps,
-        seed=seed,
         support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max, options.budget),
         rows=problem.rows,
-        problem=problem,
+        selection=selection,
     )
     if problem.start is not None:
         _warm_start(state, problem, problem.start)
-    _next_epoch(state, problem)
+    selection.next_epoch(state.support)
     return state
 
 
@@ -135,16 +116,16 @@ def _check(options: Options) -> None:
 
 def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more steps: an example with its first REPROCESS, each further one, a pair step of the finishing."""
-    problem = state.problem
-    assert problem is not None
+    selection = state.selection
+    assert selection is not None
     left = budget
     while left > 0 and not state.completed:
         if state.support.waiting:
             left -= state.support.learn(left)
-        elif state.finishing is None and state.at < len(state.order):
-            _open_next(state, problem)
-        elif state.epoch + 1 < state.options.epochs:
-            _next_epoch(state, problem)
+        elif state.finishing is None and selection.left:
+            _open_next(state, selection)
+        elif selection.epoch + 1 < state.options.epochs:
+            selection.next_epoch(state.support)
         else:
             left -= _finish(state, left)
     return progress(state)
@@ -174,7 +155,7 @@ def _solution(state: State, alpha: Floats, members: Ints, bias: float) -> Soluti
     origin = row[order]
     return Solution(
         basis=state.rows.take(origin),
-        origin=origin if state.problem is not None else np.full(len(origin), -1),
+        origin=origin if state.selection is not None else np.full(len(origin), -1),
         coef=alpha[inside][order],
         rho=-bias,
     )
@@ -189,27 +170,11 @@ def _point(state: State) -> tuple[Floats, Ints]:
 # --- the next examples ----------------------------------------------------------------------------------------------------
 
 
-def _next_epoch(state: State, problem: Problem) -> None:
-    """A new order. The first one begins with a few examples of each class, where the labels may be used."""
-    state.epoch += 1
-    order = rng.permutation(state.seed, state.epoch, problem.n)
-    if state.epoch == 0:
-        order = order[state.support.slot_of[order] < 0]
-        if state.options.selection in ("random", "gradient"):
-            first = np.zeros(len(order), bool)
-            for label in (1.0, -1.0):
-                first[np.flatnonzero(problem.y[order] == label)[:_SEEDS]] = True
-            order = np.concatenate([order[first], order[~first]])
-    state.order, state.at = order, 0
-    state.where = np.full(problem.n, -1)
-    state.where[order] = np.arange(len(order))
-
-
-def _open_next(state: State, problem: Problem) -> None:
+def _open_next(state: State, selection: Selection) -> None:
     """Stages the next examples of a known order, or one that is chosen."""
-    if state.options.selection == "random":
-        rows = state.order[state.at : state.at + state.support.room()]
-        state.at += len(rows)
+    problem = selection.problem
+    if selection.name == "random":
+        rows = selection.in_order(state.support.room())
         state.support.open(rows, problem.upper[rows])
         state.support.label(problem.y[rows])
     else:
@@ -218,73 +183,31 @@ def _open_next(state: State, problem: Problem) -> None:
 
 def choose(state: State) -> int:
     """Stages the example to learn next and returns its row, −1 where none is left. active and autoactive ask for no label."""
-    problem, support = state.problem, state.support
-    assert problem is not None
-    if state.at == len(state.order):
+    selection, support = state.selection, state.support
+    assert selection is not None
+    if not selection.left:
         return -1
     support.room()
-    seeding = state.options.selection == "gradient" and state.epoch == 0 and state.at < 2 * _SEEDS
-    if state.options.selection == "random" or seeding or not support.two_sided:
-        row, values = int(state.order[state.at]), None
-    else:
-        row, values = _selected(state, problem)
-    _take_out(state, row)
+    row, values = selection.choose(support)
     rows = np.array([row])
-    support.open(rows, problem.upper[rows], values)
+    support.open(rows, selection.problem.upper[rows], values)
     return row
 
 
 def learn(state: State, row: int, label: float) -> None:
     """Learns ``row`` with its label, ±1: the example chosen last, or any other of those still to come."""
-    problem, support = state.problem, state.support
-    assert problem is not None
+    selection, support = state.selection, state.support
+    assert selection is not None
     if support.waiting and support.last_row != row:
         raise ValueError(f"row {support.last_row} was chosen and waits for its label, not row {row}")
     if not support.waiting:
         support.room()
-        _take_out(state, row)
+        selection.take_out(row)
         rows = np.array([row])
-        support.open(rows, problem.upper[rows])
+        support.open(rows, selection.problem.upper[rows])
     support.label(np.array([label]))
     while support.waiting:
         support.learn(1 << 40)
-
-
-def _take_out(state: State, row: int) -> None:
-    """Moves a row in front of those still to come, and past it."""
-    place, first = int(state.where[row]), int(state.order[state.at])
-    state.order[[state.at, place]] = row, first
-    state.where[first] = place
-    state.at += 1
-
-
-def _selected(state: State, problem: Problem) -> tuple[int, NDArray[Any]]:
-    """The choice among candidates, and its kernel values against the slots."""
-    support, selection = state.support, state.options.selection
-    n_left = len(state.order) - state.at
-    drawn = _MOST_DRAWN if selection == "autoactive" else state.options.candidates
-    if drawn < n_left:
-        rows = state.order[state.at + rng.integers(state.seed, _DRAWS, state.drawn, drawn, n_left)]
-    else:
-        rows = state.order[state.at :]
-    margin = 1.0 + 0.5 * support.delta
-    group = _GROUP if selection == "autoactive" else len(rows)
-    used, inside, least, best = 0, 0, inf, (-1, np.empty(0))
-    while used < len(rows) and inside < _INSIDE:
-        some = rows[used : used + group]
-        values, f = support.look_at(some)
-        if selection == "autoactive":
-            found = np.flatnonzero(np.abs(f) < margin)[: _INSIDE - inside]
-            inside += len(found)
-            f = f[: found[-1] + 1] if inside == _INSIDE else f
-        score = problem.y[some] * f if selection == "gradient" else np.abs(f)
-        k = int(np.argmin(score))
-        if score[k] < least:
-            least, best = float(score[k]), (int(some[k]), values[:, k].copy())
-        used += len(f)
-    state.drawn += used
-    support.count((used - 1) * support.size)  # that of the chosen one is counted when it is learned
-    return best
 
 
 # --- warm start -----------------------------------------------------------------------------------------------------------
@@ -373,7 +296,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
         raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
     rows = Rows.from_dense(np.zeros((0, 1)))
     support = SupportSet(_stream_engine(rows, stream.kernel), options.cache_mb, None, eps, options.delta_max, options.budget)
-    return State(options=options, kernel=stream.kernel, eps=eps, seed=seed, support=support, rows=rows, C=stream.C)
+    return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=rows, C=stream.C)
 
 
 def _stream_engine(rows: Rows, kernel: Kernel) -> Engine:

@@ -340,7 +340,8 @@ def test_labels_come_back_in_any_order_and_for_any_row() -> None:
     while row >= 0:
         lasvm.learn(state, row, case.y[row])
         row = lasvm.choose(state)
-    assert sorted(state.order) == list(range(case.n))
+    assert state.selection is not None
+    assert sorted(state.selection.order) == list(range(case.n))
 
 
 def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
