@@ -23,7 +23,7 @@ SHARED = {
     "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"}
     | {"online", "slots", "qp", "row_cache"},
     "maps": {"landmarks"},
-    "solvers": {"base", "lasvm_selection", "pegasos_linear", "pegasos_stream", "perceptron_stream", "sdca_linear"},
+    "solvers": {"base", "lasvm_selection", "pegasos_linear", "pegasos_stream", "perceptron_stream", "sdca_linear", "smo_pace"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {"asking", "comparison", "pictures", "approx_map", "approx_report", "approx_model"},

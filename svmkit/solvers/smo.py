@@ -11,7 +11,8 @@ A round takes q variables (half kept from the last round, free ones first, the r
 kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
 K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
-Near the minimum, where K is ill-conditioned and rounds crawl, Newton steps take all active variables there at once (pivots.py).
+Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), Newton steps take all active variables there at
+once (pivots.py).
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -21,7 +22,7 @@ F; if corrections stop helping, on float64 kernels throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.problem import Bias, Problem, Solution
+from svmkit.solvers.smo_pace import Pace
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -54,14 +56,6 @@ _FLOAT32_ERROR = 5e-7
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
-#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
-#: seem to have so many times that work left to do.
-_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN = 0.04, 8192, 1.5
-#: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
-_MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
-#: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
-#: above the third, as a share of what it was, for so many reviews.
-_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
 #: it counts as stalled.
 _PATIENCE = 3
@@ -108,20 +102,12 @@ class _State:
     largest_kernel: float
     K: NDArray[Any]
     previous: Ints
+    pace: Pace
     block: _Block | None = None
     steps: int = 0
     rounds: int = 0
     looked: bool = False
     violation: float = np.inf
-    first_violation: float = 0.0
-    least_violation: float = np.inf
-    reviewed_violation: float = np.inf
-    idle_reviews: int = 0
-    next_review: int = _REVIEW_STEPS
-    mark_violation: float = np.inf
-    mark_work: float = 0.0
-    halving_work: float = 0.0
-    newton_gain: float = _NEWTON_GAIN
     unfinished_steps: int = 0
     drift2: float = 0.0
     idle_rounds: int = 0
@@ -148,6 +134,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         K=np.empty((size, size), engine.packed.real),
         previous=np.empty(0, np.int64),
+        pace=Pace(len(dual.sign), eps),
     )
 
 
@@ -173,8 +160,7 @@ def advance(state: _State, budget: int) -> Progress:
             _close_round(state, block)
         if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
             _use_float64(state)  # rounding may have made the block's kernel indefinite
-        if state.steps >= state.next_review:
-            _review(state)
+        state.stalled |= state.pace.has_stalled(state.steps)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
@@ -183,16 +169,6 @@ def advance(state: _State, budget: int) -> Progress:
         stalled=state.stalled,
         n_support=int(np.count_nonzero(state.variables.active.beta)),
     )
-
-
-def _review(state: _State) -> None:
-    """A run whose least violation has hardly fallen for some time has stalled."""
-    if state.least_violation <= _REVIEW_SHARE * state.reviewed_violation:
-        state.reviewed_violation, state.idle_reviews = state.least_violation, 0
-    else:
-        state.idle_reviews += 1
-    state.stalled |= state.idle_reviews >= _REVIEWS
-    state.next_review = state.steps + max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * len(state.variables.row_of))
 
 
 def solution(state: _State) -> Solution:
@@ -212,15 +188,14 @@ def _open_round(state: _State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
     active = state.variables.active
     m, M, state.violation = state.variables.extremes(active)
-    state.first_violation = max(state.first_violation, state.violation)
-    state.least_violation = min(state.least_violation, state.violation)
+    state.pace.note(state.violation)
     if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
         _restore(state)
         return
     if state.violation <= state.eps:
         _check(state)
         return
-    if _worth_newton(state) and _newton(state):
+    if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
         _use_float64(state)
@@ -257,35 +232,19 @@ def _worth_a_look(state: _State) -> bool:
     return state.looked
 
 
-def _worth_newton(state: _State) -> bool:
-    """Whether rounds, at the pace of late, would take longer than Newton steps from here."""
-    work = _work(state)
-    if state.violation <= 0.5 * state.mark_violation:
-        state.halving_work = work - state.mark_work
-        state.mark_violation, state.mark_work = state.violation, work
-    active = state.variables.active
-    n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
-    if state.violation > _NEWTON_SHARE * state.first_violation or not 0 < n_free <= _NEWTON_FREE:
-        return False
-    nonzeros = len(active.packed.indices) / len(active.beta)
-    cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
-    left = max(state.halving_work, work - state.mark_work) * log(state.violation / state.eps, 2.0)
-    return left >= state.newton_gain * cost
-
-
 def _work(state: _State) -> float:
     """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
     return state.variables.engine.evaluations + 2.0 * len(state.K) * state.steps
 
 
 def _newton(state: _State) -> bool:
-    """Takes the active variables to their minimum, where pivots.py finds it; the next try has to promise four times more."""
+    """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
     active = state.variables.active
     start = pivots.Variables(
         state.variables.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper
     )
     found = pivots.minimise(state.variables.engine, start, state.variables.bias, state.eps)
-    state.newton_gain *= 4.0
+    state.pace.newton_was_tried()
     if found is None:
         return False
     beta, active.F = found

@@ -12,7 +12,7 @@ import zoo
 
 from svmkit.engine import active, kernels
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import smo
+from svmkit.solvers import smo, smo_pace
 from svmkit.trace import Progress
 
 EVERY = 10**9
@@ -174,7 +174,7 @@ def test_newton_steps_end_an_ill_conditioned_run(bias: str, monkeypatch: pytest.
     K = oracle.kernel_matrix(problem)
     found = []
     for start in (1e4, np.inf):
-        monkeypatch.setattr(smo, "_NEWTON_START", start)
+        monkeypatch.setattr(smo_pace, "_NEWTON_START", start)
         state, progress = run(problem, 1e-4, working_set=64)
         assert progress.done
         beta = oracle.beta_of(problem, smo.solution(state))

@@ -1,0 +1,68 @@
+"""How a run of block SMO comes down: whether Newton steps would be quicker than more rounds, and whether it has stalled.
+
+Work is counted in kernel values. Rounds crawl near the minimum where K is ill-conditioned: what they have left to do is judged
+by what halving the violation has cost of late, Newton steps by the cube of the number of free variables.
+"""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+
+from svmkit.engine.active import Variables
+
+#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
+#: seem to have so many times that work left to do; a try that follows has to promise so many times more than the one before.
+_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 8192, 1.5, 4.0
+#: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
+_MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
+#: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
+#: above the third, as a share of what it was, for so many reviews.
+_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
+
+
+class Pace:
+    """Of a run over ``n`` variables that stops at ``eps``: ``mark`` is where the violation had last halved."""
+
+    def __init__(self, n: int, eps: float) -> None:
+        self._eps = eps
+        self._first = 0.0
+        self._least = self._reviewed = inf
+        self._every = max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * n)
+        self._next_review, self._idle = _REVIEW_STEPS, 0
+        self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
+        self._gain = _NEWTON_GAIN
+
+    def note(self, violation: float) -> None:
+        """The violation at the begin of a round."""
+        self._first = max(self._first, violation)
+        self._least = min(self._least, violation)
+
+    def has_stalled(self, steps: int) -> bool:
+        """After ``steps`` pair steps, whether the least violation has hardly fallen for some time."""
+        if steps < self._next_review:
+            return False
+        if self._least <= _REVIEW_SHARE * self._reviewed:
+            self._reviewed, self._idle = self._least, 0
+        else:
+            self._idle += 1
+        self._next_review = steps + self._every
+        return self._idle >= _REVIEWS
+
+    def newton_is_quicker(self, violation: float, work: float, active: Variables) -> bool:
+        """Whether rounds, at the pace of late, would take longer than Newton steps from here; ``work`` is all done so far."""
+        if violation <= 0.5 * self._mark:
+            self._halving_work = work - self._mark_work
+            self._mark, self._mark_work = violation, work
+        n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
+        if violation > _NEWTON_SHARE * self._first or not 0 < n_free <= _NEWTON_FREE:
+            return False
+        nonzeros = len(active.packed.indices) / len(active.beta)
+        cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
+        left = max(self._halving_work, work - self._mark_work) * log(violation / self._eps, 2.0)
+        return left >= self._gain * cost
+
+    def newton_was_tried(self) -> None:
+        """The next try has to promise more."""
+        self._gain *= _NEWTON_AGAIN
