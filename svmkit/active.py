@@ -16,16 +16,15 @@ import numpy as np
 
 from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
+from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
 from svmkit.pairs import kernel_of, refuse_huge_values, usable_examples
 from svmkit.problem import PRECOMPUTED, Problem
-from svmkit.solvers import NAMES
-from svmkit.solvers import solver as solver_named
+from svmkit.solvers import solver_with
 from svmkit.solvers.base import CALL_S, Solver, SolverResult, options_of
-from svmkit.stream import UNKNOWN
 from svmkit.trace import ActiveRow, Progress, Status
 
 #: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
@@ -60,11 +59,7 @@ class ActiveResult:
 
 def active_solver(name: str) -> ActiveSolver:
     """The solver module called ``name``; UsageError with those that can where it cannot choose."""
-    module = solver_named(name)
-    if hasattr(module, "choose"):
-        return cast("ActiveSolver", module)
-    able = ", ".join(other for other in NAMES if hasattr(solver_named(other), "choose"))
-    raise UsageError(f"--solver {name}: does not choose examples; for --pool take one that does: {able}")
+    return cast("ActiveSolver", solver_with("choose", name, "does not choose examples; for --pool take one that does"))
 
 
 class Learner:

@@ -41,6 +41,10 @@ class Certificate:
     noise: float = 0.0
 
 
+#: Of a solution whose examples are gone, or whose labels are not known, nothing is certified.
+UNKNOWN = Certificate(nan, nan, nan, nan)
+
+
 def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certificate:
     """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses.
 

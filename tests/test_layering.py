@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling", "compress"),
-    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "active", "recertify"),
+    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"),
     *("io", "cli", "__main__"),
 ]
 
@@ -30,7 +30,7 @@ SHARED = {
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "stream", "active", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

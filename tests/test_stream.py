@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 from zoo import points
 
+from svmkit import machines as machines_module
 from svmkit import stream
 from svmkit.config import TrainConfig
 from svmkit.data import Chunk, Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.io.model_libsvm import write_model
+from svmkit.machines import Machines
 from svmkit.model import Model, answers
-from svmkit.stream import Listener, Machines, StreamResult, learn_stream
+from svmkit.stream import Listener, StreamResult, learn_stream
 from svmkit.trace import Limits, Status, StreamRow
 
 BINARY = np.array([1, -1])
@@ -76,7 +78,7 @@ def test_errors_are_those_of_a_naive_loop(
     labels: Any, multiclass: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each example is answered by the model of all before it, then learned. With votes, those are renewed at every example."""
-    monkeypatch.setattr(stream, "_VOTES_FOR", 1)
+    monkeypatch.setattr(machines_module, "_VOTES_FOR", 1)
     monkeypatch.setattr(stream, "WINDOW", 100)
     dataset, config = data(250, labels), replace(CONFIG, multiclass=multiclass, **settings)
     found = learn(dataset, labels, config)
@@ -240,7 +242,7 @@ def test_what_a_stream_cannot_have_is_refused(config: TrainConfig, labels: Any, 
 def test_rows_relate_the_two_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     def seen(labels: Any, n_rows: int | None, **settings: Any) -> tuple[float | None, float | None]:
         streams: list[Any] = []
-        module = stream.solver_for_streams("perceptron")
+        module = machines_module.solver_for_streams("perceptron")
         monkeypatch.setattr(module, "start_stream", lambda stream, *rest: streams.append(stream))
         Machines(replace(CONFIG, **settings), labels, n_rows)
         return streams[0].C, streams[0].lam

@@ -18,8 +18,9 @@ from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Ints
+    from svmkit.machines import Machines
     from svmkit.model import Model
-    from svmkit.stream import Machines, StreamResult
+    from svmkit.stream import StreamResult
     from svmkit.trace import StreamRow
 
 #: Solvers that learn standard input as it comes unless told otherwise: one pass is what they are made for.
@@ -126,7 +127,7 @@ def train_stream(
     strict: bool,
 ) -> int:
     """Learns DATA, writes MODEL, reports; the exit code."""
-    from svmkit.stream import Machines
+    from svmkit.machines import Machines
 
     if model == "-" and (asked.snapshot_rows or asked.snapshot_s):
         raise UsageError("MODEL is standard output, where snapshots would stand one behind the other; name a file")

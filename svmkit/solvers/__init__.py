@@ -20,3 +20,11 @@ def solver(name: str) -> Solver:
     if name not in NAMES:
         raise UsageError(f"--solver {name}: no such solver; there are {', '.join(NAMES)}")
     return cast("Solver", import_module(f"svmkit.solvers.{name}"))
+
+
+def solver_with(function: str, name: str, why: str) -> Solver:
+    """The solver module called ``name`` if it offers ``function``; else UsageError with ``why`` and those that do."""
+    module = solver(name)
+    if hasattr(module, function):
+        return module
+    raise UsageError(f"--solver {name}: {why}: {', '.join(other for other in NAMES if hasattr(solver(other), function))}")

@@ -3,7 +3,7 @@
 A solver module offers ``SUMMARY, PAPER, EXACT, BIASES, Options, supports, start, advance, solution``, and ``ACCURACY`` where it
 is not EXACT. It owns the step; ``run`` owns the loop: budgets, clock, limits, interruption, and the certificate at the end.
 Results do not depend on how steps are cut into calls. ``OnlineSolver`` is what a module offers that can learn from a stream;
-svmkit/stream.py drives it.
+svmkit/machines.py drives it.
 """
 
 from __future__ import annotations

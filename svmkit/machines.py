@@ -1,0 +1,224 @@
+"""The machines of one model on a stream, each learning from its own examples as they come, and the Model they make.
+
+Nothing of the stream is kept but what the solvers keep. The same stream gives the same model, however it is cut into parts.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit import mapped, maps
+from svmkit.assembly import Trained, assemble
+from svmkit.certificate import UNKNOWN
+from svmkit.config import TrainConfig
+from svmkit.data import Floats, Ints, Rows, dense_rows, stack
+from svmkit.errors import UsageError
+from svmkit.model import REST, Model, class_pairs, decision_values, predict
+from svmkit.pairs import kernel_of, label_factors
+from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel, Solution, Stream
+from svmkit.solvers import solver_with
+from svmkit.solvers.base import CALL_S, OnlineSolver, SolverResult, options_of
+from svmkit.trace import Progress, Status
+
+Booleans = NDArray[np.bool_]
+
+_NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
+
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0); see --bias"
+
+#: The votes of machines that an example of several classes does not belong to are at most this many examples old.
+_VOTES_FOR = 1024
+
+
+def solver_for_streams(name: str) -> OnlineSolver:
+    """The solver module called ``name``; UsageError with those that can where it cannot learn from a stream."""
+    why = "needs all of the data at once; solvers that learn from a stream"
+    return cast("OnlineSolver", solver_with("start_stream", name, why))
+
+
+class Machines:
+    """The machines of a model of ``labels``, learning. Raises UsageError for a config that a stream cannot have."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        labels: Ints,
+        n_rows: int | None = None,
+        on_warning: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.solver = solver_for_streams(config.solver)
+        _check(config, labels)
+        bias = config.bias or self.solver.BIASES[0]
+        if config.bias is None and bias != "free":
+            on_warning(WITHOUT_BIAS.format(config.solver))
+        self.config = config = replace(config, bias=bias, multiclass=config.multiclass if len(labels) > 2 else "ovo")
+        self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
+        if config.map is not None:
+            self.map, self.kernel = maps.fit(_NO_ROWS, self.kernel, config), Kernel(LINEAR)
+        self.pairs = list(class_pairs(len(labels), config.multiclass))
+        self._factors = label_factors(config, labels, on_warning)
+        options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
+        stream = self._stream(n_rows)
+        self._states = [self.solver.start_stream(stream, options, config.eps, config.seed) for _ in self.pairs]
+        self._rows = self._renewed_at = 0
+        self._voters: Model | None = None
+
+    def _stream(self, n_rows: int | None) -> Stream:
+        """A machine's problem; one of two classes of k is taken to see two of every k examples."""
+        config, share = self.config, 1.0 if self.config.multiclass == "ovr" else 2.0 / len(self.labels)
+        n = None if n_rows is None else n_rows * share
+        bias: Bias = "none" if config.bias == "none" else "free"
+        if config.lam is None:
+            return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias)
+        return Stream(self.kernel, None if n is None else 1.0 / (config.lam * n), config.lam, bias)
+
+    def rows_left(self) -> int:
+        """How many examples the next call of ``learn`` may have."""
+        return self._renewal() - self._rows if self._votes else sys.maxsize
+
+    @property
+    def _votes(self) -> bool:
+        """Whether there are machines that an example does not belong to, and which yet have a say in what it is taken for."""
+        return len(self.pairs) > 1 and self.config.multiclass == "ovo"
+
+    def _renewal(self) -> int:
+        return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
+
+    def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Booleans:
+        """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
+        weight = weight * self._factors[classes]
+        self._rows += rows.n
+        seen = rows if self.map is None else dense_rows(self.map.transform(rows))
+        if self._votes:
+            return self._learn_pairs(rows, seen, classes, weight)
+        firsts = [classes == i for i, _ in self.pairs]
+        values = [
+            self.solver.extend(state, seen, np.where(first, 1.0, -1.0), weight)
+            for state, first in zip(self._states, firsts, strict=True)
+        ]
+        wrong: Booleans = (values[0] > 0) != firsts[0] if len(values) == 1 else np.argmax(values, axis=0) != classes
+        return wrong
+
+    def _learn_pairs(self, rows: Rows, seen: Rows, classes: Ints, weight: Floats) -> Booleans:
+        """An example whose own machines all vote for its class is right. Only of the others are the other votes looked at.
+
+        ``seen`` are the rows as the solver sees them.
+        """
+        decisions = np.full((rows.n, len(self.pairs)), np.nan)
+        lost = np.zeros(rows.n, dtype=bool)
+        for column, (i, j) in enumerate(self.pairs):
+            own = np.flatnonzero((classes == i) | (classes == j))
+            first = classes[own] == i
+            f = self.solver.extend(self._states[column], seen.take(own), np.where(first, 1.0, -1.0), weight[own])
+            decisions[own, column] = f
+            lost[own] |= (f > 0) != first
+        asked = np.flatnonzero(lost)
+        if len(asked):
+            voters = self._voters or self.model()
+            votes = decisions[asked]
+            votes = np.where(np.isnan(votes), decision_values(voters, rows.take(asked)), votes)
+            lost[asked] = predict(voters, votes) != self.labels[classes[asked]]
+        if self._rows >= self._renewal():
+            self._renewed_at, self._voters = self._rows, self.model()
+        return lost
+
+    def finish(self, interrupted: Callable[[], bool]) -> Status:
+        """Does what the solver does once the stream has ended; the status of the machine that came out worst."""
+        if not hasattr(self.solver, "finish"):
+            return Status.COMPLETED
+        stalled = False
+        for state in self._states:
+            progress, budget = Progress(0, 0), 1
+            while not progress.ended:
+                if interrupted():
+                    return Status.INTERRUPTED
+                began = time.perf_counter()
+                progress = self.solver.finish(state, budget)
+                budget = budget * 2 if time.perf_counter() - began < CALL_S / 2 else budget
+            stalled |= progress.stalled
+        return Status.STALLED if stalled else Status.COMPLETED
+
+    def progress(self) -> Progress:
+        """Sums over the machines."""
+        all_of_them = [self.solver.progress(state) for state in self._states]
+        return Progress(
+            steps=sum(progress.steps for progress in all_of_them),
+            kernel_evaluations=sum(progress.kernel_evaluations for progress in all_of_them),
+            n_support=sum(progress.n_support for progress in all_of_them),
+        )
+
+    def model(self) -> Model:
+        """The model so far."""
+        solutions = [self.solver.solution(state) for state in self._states]
+        pool, classes, numbered = _pooled(solutions, self.pairs)
+        everyone = np.arange(pool.n)
+        trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
+        members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
+        config = self.config
+        model = assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]
+        return replace(model, map=self.map)
+
+
+def _check(config: TrainConfig, labels: Ints) -> None:
+    config.check()
+    if config.svm_type != "c_svc":
+        raise UsageError(f"-s {config.svm_type}: only classification (-s 0) learns from a stream")
+    if len(labels) < 2 or len(np.unique(labels)) < len(labels):
+        raise UsageError("--labels: name at least two labels, each once")
+    kernel = kernel_of(config, 0)
+    if kernel.kind == PRECOMPUTED:
+        raise UsageError("-t 4: a stream has no kernel matrix; give the examples' features")
+    if kernel.kind != LINEAR and config.gamma == 0:
+        raise UsageError("-g: a stream's number of features is not known ahead, so gamma has no default; give one")
+    mapped.check(config)
+    if config.map == "nystroem":
+        raise UsageError("--map nystroem: chooses its landmarks among all examples; a stream can have --map fourier")
+    if config.constant:
+        raise UsageError("--constant: is not there for streams; take a solver with a bias")
+    if config.orthogonal:
+        raise UsageError("--orthogonal: needs the number of features, which of a stream is not known ahead")
+    if any(key == "epochs" for key, _ in config.solver_options):
+        raise UsageError("-O epochs: a stream is read once; --passes reads a file several times")
+
+
+def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Rows, Ints, list[Solution]]:
+    """All machines' basis rows as one set, each one's class, and the solutions with their places in the set as origin.
+
+    A row's class is the one that its coefficient speaks for, which against the rest may not be known and is then the first. A
+    row that several machines hold has one place.
+    """
+    rows = stack([found.basis for found in solutions])
+    coef = np.concatenate([found.coef for found in solutions])
+    sizes = [found.n_support for found in solutions]
+    first, second = (np.repeat([pair[side] for pair in pairs], sizes) for side in (0, 1))
+    classes = np.where(coef > 0, first, second)
+    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, np.where(second == REST, 0, classes), sizes)
+    if pairs[0][1] == REST:
+        classes = np.zeros(rows.n, dtype=np.int64)
+        classes[place[coef > 0]] = first[coef > 0]
+    cuts = np.cumsum(sizes)[:-1]
+    return rows, classes, [replace(one, origin=part) for one, part in zip(solutions, np.split(place, cuts), strict=True)]
+
+
+def _first_of_equals(rows: Rows, groups: Ints, sizes: list[int]) -> Ints:
+    """For each row the first row of its group that is equal to it; the k-th of equals in one machine goes with the k-th of
+    those in another.
+    """
+    first: dict[tuple[int, bytes, bytes, int], int] = {}
+    place = np.empty(rows.n, dtype=np.int64)
+    for end, size in zip(accumulate(sizes), sizes, strict=True):
+        seen: dict[tuple[int, bytes, bytes], int] = {}
+        for row in range(end - size, end):
+            here = slice(rows.indptr[row], rows.indptr[row + 1])
+            key = (int(groups[row]), rows.indices[here].tobytes(), rows.data[here].tobytes())
+            seen[key] = seen.get(key, 0) + 1
+            place[row] = first.setdefault((*key, seen[key]), row)
+    return place
