@@ -23,7 +23,8 @@ from math import nan
 import numpy as np
 
 from svmkit.data import Floats, Rows
-from svmkit.engine.kernels import Real, cross_apply, diagonal
+from svmkit.engine.kernels import cross_apply, diagonal
+from svmkit.engine.packed import Real
 from svmkit.problem import LINEAR, SIGMOID, Bias, Problem, Solution
 
 

@@ -20,7 +20,20 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"}
+    "engine": {
+        "vector",
+        "columns",
+        "table",
+        "tiled",
+        "sorted",
+        "linear",
+        "packed",
+        "kernels",
+        "reference",
+        "rng",
+        "cholesky",
+        "level",
+    }
     | {"online", "slots", "qp", "row_cache"},
     "maps": {"landmarks"},
     "solvers": {"base", "lasvm_selection", "pegasos_linear", "pegasos_stream", "perceptron_stream", "sdca_linear", "smo_pace"},

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp
-from svmkit.engine.kernels import Engine, Packed
+from svmkit.engine.kernels import Engine
+from svmkit.engine.packed import Packed
 from svmkit.problem import DualQP
 
 #: The share of active variables to drop that makes packing anew worth it.

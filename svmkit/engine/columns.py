@@ -1,6 +1,6 @@
 """A block of columns made ready for the loops over rows, and the making of those loops in both precisions.
 
-In all loops ``indptr, indices, data, half`` are packed rows (kernels.py: scaled values and half squared norms), names with
+In all loops ``indptr, indices, data, half`` are packed rows (packed.py: scaled values and half squared norms), names with
 ``b_`` the rows whose numbers ``columns`` lists. A register holds ``lanes`` columns.
 """
 

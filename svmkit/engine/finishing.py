@@ -17,7 +17,8 @@ import numpy as np
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp
-from svmkit.engine.kernels import Engine, Packed
+from svmkit.engine.kernels import Engine
+from svmkit.engine.packed import Packed
 
 _BLOCK = 1024
 #: In a block, steps go on until the violation is this share of the whole one.

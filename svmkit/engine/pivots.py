@@ -24,7 +24,8 @@ import numpy as np
 
 from svmkit.data import Floats, Ints
 from svmkit.engine.cholesky import Factor, NotDefinite
-from svmkit.engine.kernels import Engine, Packed
+from svmkit.engine.kernels import Engine
+from svmkit.engine.packed import Packed
 
 #: Rounds of pivots, and factors, before giving up; so many pivots must be left after a round of those before it.
 _MOST_ROUNDS, _MOST_FACTORS, _FEWER = 25, 4, 0.75

@@ -8,7 +8,7 @@ on registers of 16 floats or 8 doubles, which LLVM maps to AVX-512, or to severa
 A pair's value depends only on the two rows: products are added in ascending feature order whichever row is the column, absent
 features add an exact zero, and the same instructions run for every block width. So K(x, z) = K(z, x) to the bit, on every path.
 
-Rows come scaled (kernels.py): s = √(2 gamma log₂e) for rbf, √gamma for polynomial and sigmoid, with h = s²‖x‖²/2:
+Rows come scaled (packed.py): s = √(2 gamma log₂e) for rbf, √gamma for polynomial and sigmoid, with h = s²‖x‖²/2:
 
     linear  t        rbf  2^(t − (h_x + h_z))        polynomial  (t + coef0)^degree        sigmoid  tanh(t + coef0)
 

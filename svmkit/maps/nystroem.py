@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.kernels import Columns, Real
+from svmkit.engine.kernels import Columns
+from svmkit.engine.packed import Real
 from svmkit.errors import ModelError, UsageError
 from svmkit.maps.landmarks import CHOICES, for_pieces
 from svmkit.problem import KERNEL_NAMES, PRECOMPUTED, Kernel

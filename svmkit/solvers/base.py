@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
 from svmkit.data import Floats, Rows
-from svmkit.engine.kernels import training_precision
+from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
 from svmkit.trace import Limits, Progress, Status, TraceRow

@@ -14,8 +14,9 @@ import numpy as np
 
 from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows, stack
-from svmkit.engine.kernels import TABLE_FEATURES, Engine, diagonal
+from svmkit.engine.kernels import Engine, diagonal
 from svmkit.engine.linear import Columns, add_row, dot_row, grown
+from svmkit.engine.packed import TABLE_FEATURES
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.trace import Progress
 

@@ -13,7 +13,7 @@ import numpy as np
 from svmkit.certificate import kkt_violation
 from svmkit.data import Rows
 from svmkit.engine import linear, rng
-from svmkit.engine.kernels import renumbered
+from svmkit.engine.packed import renumbered
 from svmkit.problem import Problem, Solution
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from svmkit import parallel
 from svmkit.data import Rows
-from svmkit.engine import kernels
-from svmkit.engine.kernels import FLOAT32_ERROR, Engine, cross_apply, diagonal, training_precision
+from svmkit.engine import kernels, packed
+from svmkit.engine.kernels import Engine, cross_apply, diagonal
+from svmkit.engine.packed import FLOAT32_ERROR, training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 KERNELS = [
@@ -51,7 +52,8 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 @pytest.fixture(params=["table", "tiled", "sorted"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The three forms of the loops: a table of features, the table tile by tile, columns sorted by feature."""
-    monkeypatch.setattr(kernels, "_form", lambda rows: request.param)
+    for module in (kernels, packed):
+        monkeypatch.setattr(module, "form_of", lambda rows: request.param)
     return str(request.param)
 
 
@@ -248,7 +250,7 @@ def test_float32_of_rows_that_round_one_way(dimension: int) -> None:
     X[20:40] *= rng.choice([1, 1, 0.999, 0.5], size=(20, dimension))
     X[40:] = np.where(rng.random((20, dimension)) < 0.1, -0.37, 0.37)
     rows, everything = Rows.from_dense(X), np.arange(60)
-    kernel = Kernel(RBF, kernels._FLOAT32_ESTIMATE / (2.0**-23 * rows.sqnorms().max() * (1 + dimension**0.5)))
+    kernel = Kernel(RBF, packed._FLOAT32_ESTIMATE / (2.0**-23 * rows.sqnorms().max() * (1 + dimension**0.5)))
     kernel = kernel._replace(gamma=0.999 * kernel.gamma)
     assert training_precision(rows, kernel) == "f4"
     exact = Engine(rows, kernel, "f8").block(everything, everything)

@@ -1,0 +1,132 @@
+"""Rows as the loops over kernel values take them: scaled for one kernel, in one precision, with the loop that suits their form.
+
+Scaled (vector.py) they leave of a kernel value one dot product and one function of it; features with huge numbers are numbered
+anew, since the loops' work space has a place for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.tiled import TILE_FEATURES
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+Real = Literal["f4", "f8"]
+#: Which loops suit the rows: see table.py, tiled.py, sorted.py.
+Form = Literal["table", "tiled", "sorted"]
+
+#: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
+#: estimate in ``training_precision`` is below the second number.
+FLOAT32_ERROR, _FLOAT32_ESTIMATE = 8e-6, 5e-6
+#: Above this many features a block's table no longer fits the cache; columns are then sorted by feature instead.
+TABLE_FEATURES = 4096
+#: From this many nonzeros of a row to a tile of features on (and more than two tiles), working tile by tile pays: twice as fast
+#: on MNIST.
+TILED_NONZEROS = 6
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows."""
+
+    real: Real
+    form: Form
+    n_features: int
+    indptr: Ints
+    indices: NDArray[np.int32]
+    data: NDArray[Any]
+    half: NDArray[Any]
+    gram: Floats
+    serial: Ints
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    def take(self, index: Ints) -> Packed:
+        """The rows numbered ``index``, packed anew so that loops over them read memory in order."""
+        lengths = np.diff(self.indptr)[index]
+        indptr = np.zeros(len(index) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        source = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        precomputed = len(self.serial) > 0
+        return Packed(
+            real=self.real,
+            form=self.form,
+            n_features=self.n_features,
+            indptr=indptr,
+            indices=self.indices[source],
+            data=self.data[source],
+            half=self.half[index],
+            gram=self.gram[index] if precomputed else self.gram,
+            serial=self.serial[index] if precomputed else self.serial,
+        )
+
+
+def renumbered(*parts: Rows) -> tuple[Rows, ...]:
+    """The same rows, their columns renumbered 1, 2, … where the largest index far exceeds the nonzeros (hashed features).
+
+    Work space has a place for every feature number; nothing else depends on the numbers but their order.
+    """
+    n_features = max(rows.n_features for rows in parts)
+    if n_features <= TABLE_FEATURES + 4 * sum(len(rows.data) for rows in parts):
+        return parts
+    used = np.unique(np.concatenate([rows.indices for rows in parts]))
+    return tuple(
+        rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))
+        for rows in parts
+    )
+
+
+def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
+    """``rows`` scaled for ``kernel`` in the given precision."""
+    scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
+    data = np.empty(len(rows.data), dtype=real)
+    np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
+    half = 0.5 * rows.sqnorms() * scale**2
+    return Packed(
+        real=real,
+        form=form_of(rows),
+        n_features=rows.n_features,
+        indptr=rows.indptr,
+        indices=rows.indices,
+        data=data,
+        half=half.astype(real),
+        gram=rows.gram,
+        serial=rows.serial,
+    )
+
+
+def training_precision(rows: Rows, kernel: Kernel) -> Real:
+    """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
+
+    In rbf the exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding
+    leaves about 2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. tanh of a small argument loses relative
+    accuracy at once, and precomputed values are as given.
+    """
+    if kernel.kind in (SIGMOID, PRECOMPUTED):
+        return "f8"
+    largest = float(rows.sqnorms().max(initial=0.0))
+    if kernel.kind == RBF:
+        longest = int(np.diff(rows.indptr).max(initial=0))
+        return "f4" if 2.0**-23 * kernel.gamma * largest * (1.0 + sqrt(longest)) <= _FLOAT32_ESTIMATE else "f8"
+    if kernel.kind == POLYNOMIAL:
+        base = kernel.gamma * largest + abs(kernel.coef0)
+        return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
+    return "f4" if largest < 1e30 else "f8"
+
+
+def form_of(rows: Rows) -> Form:
+    """Which loops suit the rows, by their features and how crowded these are."""
+    width = rows.n_features + 1
+    if width > TABLE_FEATURES:
+        return "sorted"
+    crowded = len(rows.indices) * TILE_FEATURES > TILED_NONZEROS * rows.n * width
+    return "tiled" if crowded and width > 2 * TILE_FEATURES else "table"
