@@ -17,16 +17,13 @@ from math import sqrt
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.linear import ADD, DOT, ROWS
+from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
 from svmkit.engine.rng import below
 
 #: Places in ``sums``: w = scale·v; S; ‖v‖²; the sum of the averaged iterates' weights; b; its weighted sum.
 SCALE, SCALE_SUM, V_NORM2, WEIGHTS, INTERCEPT, INTERCEPT_SUM = range(6)
 #: On a stream also: weights and weighted sum of b of the window before; the largest ‖x‖²; sum and number of ω²(‖x‖² + 1).
 WEIGHTS_BEFORE, INTERCEPT_BEFORE, LARGEST, SQUARES, SEEN = range(6, 11)
-
-#: Below this scale v is put in w's own units again: S·v − late would lose as many digits.
-_SMALLEST_SCALE = 1e-8
 
 
 @helper(ORDERED)
@@ -69,12 +66,8 @@ def settle(sums: Any, eta: Any, lam: Any, averaged: Any) -> None:
 def renew(v: Any, late_v: Any, a: Any, late_a: Any, sums: Any) -> None:
     """v and a ← scale times these, with S = 0 from now on and S·v − late as it was."""
     scale, scale_sum = sums[SCALE], sums[SCALE_SUM]
-    for e in range(len(v)):
-        late_v[e] -= scale_sum * v[e]
-        v[e] *= scale
-    for i in range(len(a)):
-        late_a[i] -= scale_sum * a[i]
-        a[i] *= scale
+    own_units(v, late_v, scale, scale_sum)
+    own_units(a, late_a, scale, scale_sum)
     sums[V_NORM2] *= scale * scale
     sums[SCALE], sums[SCALE_SUM] = 1.0, 0.0
 
@@ -112,7 +105,7 @@ def _steps_loop(dot_row: Any, add_row: Any) -> Any:
                     add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
                     late_a[i] += size * sums[SCALE_SUM]
             settle(sums, eta, lam, j >= burn_in)
-            if sums[SCALE] < _SMALLEST_SCALE:
+            if sums[SCALE] < SMALLEST_SCALE:
                 renew(v, late_v, a, late_a, sums)
 
     return steps_loop
@@ -155,7 +148,7 @@ def _stream_loop(dot_row: Any, add_row: Any) -> Any:
                 if sums[SCALE_SUM] > 0:
                     add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late)
             settle(sums, eta, lam, True)
-            if sums[SCALE] < _SMALLEST_SCALE:
+            if sums[SCALE] < SMALLEST_SCALE:
                 renew(v, late, v[:0], late[:0], sums)
 
     return stream_loop

@@ -75,6 +75,22 @@ DOT = {"sparse": dot_row, "dense": dot_dense}
 ADD = {"sparse": add_row, "dense": add_dense}
 
 
+#: Where steps keep w = scale·v: below this scale v is put in w's own units, as S·v − late would lose as many digits.
+SMALLEST_SCALE = 1e-8
+
+
+@helper(ORDERED)
+def own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
+    """v ← scale·v, and late so that S·v − late with S = ``scale_sum`` is from now on as it was with S = 0.
+
+    ``late`` is as long as v, or empty where no average is kept.
+    """
+    for e in range(len(late)):
+        late[e] -= scale_sum * v[e]
+    for e in range(len(v)):
+        v[e] *= scale
+
+
 def _arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
     return rows.indptr, rows.indices, rows.data
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.columns import both_precisions
-from svmkit.engine.linear import ADD, DOT, ROWS
+from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
 from svmkit.engine.rng import below
 
 #: How iterates are averaged.
@@ -38,9 +38,6 @@ SCALE, SCALE_SUM, V_NORM2 = 0, 1, 3
 V_CONSTANT, LATE_CONSTANT, STREAM_SUMS = range(4, 7)
 #: Places in ``counts``: t; examples with a margin below 1; supports (kernel); kernel values on demand (kernel).
 T, HITS, SUPPORTS, ON_DEMAND = range(4)
-
-#: Below this scale v is put in w's own units again: S·v − late would lose as many digits.
-_SMALLEST_SCALE = 1e-8
 
 
 class Flags(NamedTuple):
@@ -116,13 +113,26 @@ block_steps = both_precisions(
 )
 
 
+@helper(ORDERED, inline=True)
+def _settle(sums: Any, counts: Any, n_hits: Any, lam: Any, average: Any, project: Any, hold: Any) -> None:
+    """The end of a step on w = scale·v: its projection, its part in the average, and the next t."""
+    counts[HITS] += n_hits
+    norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
+    if project and lam * norm2 > 1:
+        sums[SCALE] *= 1.0 / sqrt(lam * norm2)
+    weight = _weight(average, counts[T])
+    sums[SCALE_SUM] += weight * sums[SCALE]
+    sums[WEIGHTS] += weight
+    if n_hits > 0 or not hold:
+        counts[T] += 1
+
+
 @helper(ORDERED)
-def _own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
+def _renew(v: Any, late_v: Any, sums: Any) -> None:
     """v ← scale·v, with S = 0 from now on and S·v − late as it was."""
-    for e in range(len(late)):
-        late[e] -= scale_sum * v[e]
-    for e in range(len(v)):
-        v[e] *= scale
+    own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
+    sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
+    sums[SCALE], sums[SCALE_SUM] = 1.0, 0.0
 
 
 def _linear_loop(dot_row: Any, add_row: Any) -> Any:
@@ -163,21 +173,10 @@ def _linear_loop(dot_row: Any, add_row: Any) -> Any:
                 if average != NO_AVERAGE:
                     add_row(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
                     late_a[i] += size * sums[SCALE_SUM]
-            counts[HITS] += n_hits
-            norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
-            if project and lam * norm2 > 1:
-                sums[SCALE] *= 1.0 / sqrt(lam * norm2)
-            if n_hits > 0 or not hold:
-                counts[T] += 1
-            weight = _weight(average, t)
-            sums[SCALE_SUM] += weight * sums[SCALE]
-            sums[WEIGHTS] += weight
-            if sums[SCALE] < _SMALLEST_SCALE:
-                _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
-                _own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
-                sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
-                sums[SCALE] = 1.0
-                sums[SCALE_SUM] = 0.0
+            _settle(sums, counts, n_hits, lam, average, project, hold)
+            if sums[SCALE] < SMALLEST_SCALE:
+                own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
+                _renew(v, late_v, sums)
 
     return loop
 
@@ -236,22 +235,11 @@ def _stream_loop(dot: Any, add: Any) -> Any:
                 if average != NO_AVERAGE:
                     add(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
                     sums[LATE_CONSTANT] += size * y[i] * sums[SCALE_SUM] * constant
-            counts[HITS] += n_hits
-            norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
-            if project and lam * norm2 > 1:
-                sums[SCALE] *= 1.0 / sqrt(lam * norm2)
-            if n_hits > 0 or not hold:
-                counts[T] += 1
-            weight = _weight(average, t)
-            sums[SCALE_SUM] += weight * sums[SCALE]
-            sums[WEIGHTS] += weight
-            if sums[SCALE] < _SMALLEST_SCALE:
-                _own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
+            _settle(sums, counts, n_hits, lam, average, project, hold)
+            if sums[SCALE] < SMALLEST_SCALE:
                 sums[LATE_CONSTANT] -= sums[SCALE_SUM] * sums[V_CONSTANT]
                 sums[V_CONSTANT] *= sums[SCALE]
-                sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
-                sums[SCALE] = 1.0
-                sums[SCALE_SUM] = 0.0
+                _renew(v, late_v, sums)
 
     return stream_loop
 
