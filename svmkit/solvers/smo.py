@@ -201,6 +201,7 @@ def _open_round(state: _State) -> None:
         _use_float64(state)
         if state.stalled:
             return
+        active = state.variables.active  # all of them by now
     place = _choose(state, m, M)
     rows = state.variables.row_of[active.number[place]]
     state.variables.engine.block(rows, rows, state.K)

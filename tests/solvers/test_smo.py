@@ -160,6 +160,28 @@ def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pyt
     assert state.variables.engine.packed.real == "f8"
 
 
+def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
+    monkeypatch: pytest.MonkeyPatch, eager_shrinking: None
+) -> None:
+    """An idle round is claimed while some variables are dropped; the run goes on with all of them, to the same end."""
+    open_round, dropped = smo._open_round, []
+
+    def claim_idle(state: smo._State) -> None:
+        if not dropped and not state.variables.is_whole and state.rounds > 20:
+            dropped.append(state.problem.n - len(state.variables.active.number))
+            state.idle_rounds = 1
+        open_round(state)
+
+    monkeypatch.setattr(smo, "_open_round", claim_idle)
+    problem = large()
+    state, progress = run(problem, working_set=64)
+    assert dropped
+    assert progress.done
+    assert state.variables.engine.packed.real == "f8"
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-9
+
+
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
     state, progress = run(large(200))
     assert progress.done
