@@ -41,32 +41,32 @@ class ActiveSet:
     β of all at that time). ``row_of`` (m,) is each variable's row of the ``engine``; ``bias`` says whether steps keep Σβ.
     """
 
-    def __init__(self, engine: Engine, dual: DualQP) -> None:
-        """O(m) memory and, from a start other than 0, one product with the kernel."""
-        self.engine, self.row_of, self.bias = engine, dual.row_of, dual.equality == "one"
+    def __init__(self, engine: Engine, row_of: Ints, bias: bool, whole: Variables) -> None:
+        self.engine, self.row_of, self.bias = engine, row_of, bias
+        self.whole = self.active = whole
+        self.drops: list[tuple[Ints, Floats]] = []
+
+    @classmethod
+    def of(cls, engine: Engine, dual: DualQP) -> ActiveSet:
+        """All of ``dual`` at its start; O(m) memory and, from a start other than 0, one product with the kernel."""
         bounds = dual.sign * dual.upper
-        self.whole = self.active = Variables(
+        whole = Variables(
             number=np.arange(len(bounds)),
-            packed=self._packed(),
+            packed=_packed(engine, dual.row_of),
             beta=dual.sign * dual.start,
             F=-dual.sign * dual.linear,
             lower=np.minimum(0.0, bounds),
             upper=np.maximum(0.0, bounds),
         )
-        self.drops: list[tuple[Ints, Floats]] = []
-        support = np.flatnonzero(self.whole.beta)
-        engine.apply(self.whole.packed, self.row_of[support], -self.whole.beta[support], self.whole.F)
-
-    def _packed(self) -> Packed:
-        """The rows of all variables; the engine's own where each has one."""
-        packed = self.engine.packed
-        return packed if packed.n == len(self.row_of) else packed.take(self.row_of)
+        support = np.flatnonzero(whole.beta)
+        engine.apply(whole.packed, dual.row_of[support], -whole.beta[support], whole.F)
+        return cls(engine, dual.row_of, dual.equality == "one", whole)
 
     def change_engine(self, engine: Engine) -> None:
         """Makes every variable active, on another engine's rows."""
-        self.restore()
+        self.restore(np.empty(0, np.int64))
         self.engine = engine
-        self.whole.packed = self._packed()
+        self.whole.packed = _packed(engine, self.row_of)
 
     @property
     def is_whole(self) -> bool:
@@ -79,6 +79,20 @@ class ActiveSet:
         qp.extremes(some.F, some.beta, some.lower, some.upper, out)
         m, M = float(out[0]), float(out[1])
         return m, M, max(0.0, m - M if self.bias else max(m, -M))
+
+    def choose(self, size: int, previous: Ints, m: float, M: float, violation: float) -> Ints:
+        """Places of at most ``size`` active variables for a block, some of those at the places ``previous`` among them."""
+        active = self.active
+        if len(active.number) <= size:
+            return np.arange(len(active.number))
+        up_edge, low_edge = (M, m) if self.bias else (0.0, 0.0)
+        chosen = np.empty(size, np.int64)
+        n = qp.choose_block(
+            *(active.F, active.beta, active.lower, active.upper),
+            *(previous, size, up_edge, low_edge, violation),
+            *(np.zeros(len(active.F), np.uint8), np.empty(qp.BINS, np.int64), chosen),
+        )
+        return chosen[:n]
 
     def stuck(self, some: Variables, margin: float) -> NDArray[np.bool_]:
         """Which of ``some`` are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
@@ -113,9 +127,12 @@ class ActiveSet:
         place = np.where(keep, np.cumsum(keep) - 1, -1)
         return np.where(places >= 0, place[places], -1)
 
-    def restore(self) -> None:
-        """Makes every variable active, F of the dropped ones brought up to date."""
-        whole = self.whole
+    def restore(self, places: Ints) -> Ints:
+        """Makes every variable active, F of the dropped ones brought up to date.
+
+        Returns where those at ``places`` are then, without those dropped before (−1).
+        """
+        whole, number_of = self.whole, self.active.number
         self._write_back()
         for number, beta_then in self.drops:
             change = whole.beta - beta_then
@@ -124,6 +141,7 @@ class ActiveSet:
             self.engine.apply(whole.packed.take(number), self.row_of[changed], -change[changed], F)
             whole.F[number] = F
         self.active, self.drops = whole, []
+        return number_of[places[places >= 0]]
 
     def current(self) -> tuple[Floats, Floats]:
         """β and F of every variable, F of dropped ones as it was; copies."""
@@ -136,3 +154,9 @@ class ActiveSet:
         if not self.is_whole:
             self.whole.beta[self.active.number] = self.active.beta
             self.whole.F[self.active.number] = self.active.F
+
+
+def _packed(engine: Engine, row_of: Ints) -> Packed:
+    """The rows of variables that belong to ``row_of``; the engine's own where these are all of them in order."""
+    packed = engine.packed
+    return packed if np.array_equal(row_of, np.arange(packed.n)) else packed.take(row_of)

@@ -17,37 +17,15 @@ import numpy as np
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp
+from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import Packed
 
 _BLOCK = 1024
 #: In a block, steps go on until the violation is this share of the whole one.
 _INNER_SHARE = 0.1
-_SHRINK_ROUNDS, _SHRINK_SHARE = 4, 0.1
+_SHRINK_ROUNDS = 4
 #: Steps in a block at most; and between looks at whether the violation still falls: to this share, else so often, it ends.
 _BLOCK_STEPS, _REVIEW_STEPS, _REVIEW_SHARE, _REVIEWS = 65_536, 5_000_000, 0.8, 4
-
-
-@dataclass
-class _Part:
-    """Some of the variables: their numbers, rows, α, g and box."""
-
-    number: Ints
-    packed: Packed
-    alpha: Floats
-    g: Floats
-    lower: Floats
-    upper: Floats
-
-    def take(self, index: Ints) -> _Part:
-        return _Part(
-            number=self.number[index],
-            packed=self.packed.take(index),
-            alpha=self.alpha[index],
-            g=self.g[index],
-            lower=self.lower[index],
-            upper=self.upper[index],
-        )
 
 
 @dataclass
@@ -65,7 +43,10 @@ class _Open:
 
 
 class Finishing:
-    """A run over ``rows`` of ``engine`` from ``alpha`` with gradient ``g``, all (k,); ``ended`` says when it is over."""
+    """A run over ``rows`` of ``engine`` from ``alpha`` with gradient ``g``, all (k,); ``ended`` says when it is over.
+
+    Signed α and g are β and F of active.py.
+    """
 
     def __init__(self, engine: Engine, rows: Ints, alpha: Floats, g: Floats, lower: Floats, upper: Floats, eps: float) -> None:
         self.engine = engine
@@ -75,9 +56,8 @@ class Finishing:
         self.violation = inf
         self.ended = False
         self._before = engine.evaluations
-        self._whole = _Part(np.arange(len(rows)), engine.packed.take(rows), alpha.copy(), g.copy(), lower, upper)
-        self._active = self._whole
-        self._drops: list[tuple[Ints, Floats]] = []
+        whole = Variables(np.arange(len(rows)), engine.packed.take(rows), alpha.copy(), g.copy(), lower, upper)
+        self._variables = ActiveSet(engine, rows, True, whole)
         self._previous = np.empty(0, np.int64)
         self._open: _Open | None = None
         size = min(_BLOCK, len(rows))
@@ -114,10 +94,9 @@ class Finishing:
 
     def point(self) -> tuple[Floats, Floats]:
         """α and g (k,) so far; g is that of the last round."""
-        alpha, g = self._whole.alpha.copy(), self._whole.g.copy()
-        alpha[self._active.number], g[self._active.number] = self._active.alpha, self._active.g
+        alpha, g = self._variables.current()
         if self._open is not None:
-            here = self._active.number[self._open.place]
+            here = self._variables.active.number[self._open.place]
             alpha[here], g[here] = self._open.alpha, self._open.g
         return alpha, g
 
@@ -126,23 +105,23 @@ class Finishing:
         return 0.5 * sum(self._extremes())
 
     def _begin_round(self) -> None:
-        active = self._active
+        active = self._variables.active
         most, least = self._extremes()
         self._least = min(self._least, self.violation)
         if self.violation <= self.eps:
-            if active is self._whole:
+            if self._variables.is_whole:
                 self.ended = True
             else:
-                self._bring_back()
+                self._previous = self._variables.restore(self._previous)
             return
-        place = self._choose(most, least)
+        place = self._variables.choose(len(self._K), self._previous, most, least, self.violation)
         rows = self.rows[active.number[place]]
         self.engine.block(rows, rows, self._K)
-        whole = len(place) == len(self._whole.number)
+        whole = len(place) == len(self.rows)
         self._open = _Open(
             place=place,
-            alpha=active.alpha[place],
-            g=active.g[place],
+            alpha=active.beta[place],
+            g=active.F[place],
             lower=active.lower[place],
             upper=active.upper[place],
             diagonal=np.ascontiguousarray(np.diagonal(self._K)[: len(place)]),
@@ -150,11 +129,11 @@ class Finishing:
         )
 
     def _end_round(self, block: _Open) -> None:
-        active = self._active
-        change = block.alpha - active.alpha[block.place]
+        active = self._variables.active
+        change = block.alpha - active.beta[block.place]
         changed = np.flatnonzero(change)
-        active.alpha[block.place] = block.alpha
-        self.engine.apply(active.packed, self.rows[active.number[block.place[changed]]], -change[changed], active.g)
+        active.beta[block.place] = block.alpha
+        self.engine.apply(active.packed, self.rows[active.number[block.place[changed]]], -change[changed], active.F)
         self._previous, self._open = block.place, None
         self._rounds += 1
         if self.steps >= self._next_review:
@@ -162,59 +141,14 @@ class Finishing:
             self._reviewed = min(self._reviewed, self._least)
             self._next_review = self.steps + _REVIEW_STEPS
         if len(changed) == 0 or self._idle >= _REVIEWS:
-            self._bring_back()
+            self._previous = self._variables.restore(self._previous)
             self._extremes()
             self.ended = True
         elif self._rounds % _SHRINK_ROUNDS == 0:
-            self._shrink()
+            self._extremes()
+            self._previous = self._variables.shrink(self._previous)
 
     def _extremes(self) -> tuple[float, float]:
         """The largest g that can rise, the smallest that can fall; notes their distance."""
-        out, some = np.empty(2), self._active
-        qp.extremes(some.g, some.alpha, some.lower, some.upper, out)
-        self.violation = max(0.0, float(out[0] - out[1]))
-        return float(out[0]), float(out[1])
-
-    def _choose(self, most: float, least: float) -> Ints:
-        active = self._active
-        if len(active.number) <= len(self._K):
-            return np.arange(len(active.number))
-        chosen = np.empty(len(self._K), np.int64)
-        n = qp.choose_block(
-            *(active.g, active.alpha, active.lower, active.upper),
-            *(self._previous, len(chosen), least, most, self.violation),
-            *(np.zeros(len(active.g), np.uint8), np.empty(qp.BINS, np.int64), chosen),
-        )
-        return chosen[:n]
-
-    def _shrink(self) -> None:
-        """Leaves out active variables at a bound with g beyond the other end, if they are many."""
-        active = self._active
-        most, least = self._extremes()
-        drop = ((active.alpha <= active.lower) & (active.g < least)) | ((active.alpha >= active.upper) & (active.g > most))
-        if np.count_nonzero(drop) <= _SHRINK_SHARE * len(drop):
-            return
-        self._write_back()
-        self._drops.append((active.number[drop], self._whole.alpha.copy()))
-        keep = ~drop
-        place = np.where(keep, np.cumsum(keep) - 1, -1)
-        self._previous = place[self._previous]
-        self._active = active.take(np.flatnonzero(keep))
-
-    def _write_back(self) -> None:
-        whole, active = self._whole, self._active
-        if active is not whole:
-            whole.alpha[active.number], whole.g[active.number] = active.alpha, active.g
-
-    def _bring_back(self) -> None:
-        """Makes every variable active, g of those left out brought up to date from what has changed since."""
-        whole = self._whole
-        self._write_back()
-        for number, alpha_then in self._drops:
-            change = whole.alpha - alpha_then
-            changed = np.flatnonzero(change)
-            g = whole.g[number]
-            self.engine.apply(whole.packed.take(number), self.rows[changed], -change[changed], g)
-            whole.g[number] = g
-        known = self._previous[self._previous >= 0]
-        self._previous, self._active, self._drops = self._active.number[known], whole, []
+        most, least, self.violation = self._variables.extremes(self._variables.active)
+        return most, least

@@ -129,7 +129,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         problem=problem,
         eps=eps,
         options=options,
-        variables=ActiveSet(engine, dual),
+        variables=ActiveSet.of(engine, dual),
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         K=np.empty((size, size), engine.packed.real),
@@ -202,7 +202,7 @@ def _open_round(state: _State) -> None:
         if state.stalled:
             return
         active = state.variables.active  # all of them by now
-    place = _choose(state, m, M)
+    place = state.variables.choose(len(state.K), state.previous, m, M, state.violation)
     rows = state.variables.row_of[active.number[place]]
     state.variables.engine.block(rows, rows, state.K)
     whole = len(place) == len(state.variables.whole.number)
@@ -282,26 +282,9 @@ def _close_round(state: _State, block: _Block) -> None:
         state.previous = state.variables.shrink(state.previous)
 
 
-def _choose(state: _State, m: float, M: float) -> Ints:
-    """Places of the next block's variables among the active ones."""
-    active = state.variables.active
-    if len(active.number) <= len(state.K):
-        return np.arange(len(active.number))
-    up_edge, low_edge = (M, m) if state.variables.bias else (0.0, 0.0)
-    chosen = np.empty(len(state.K), np.int64)
-    n = qp.choose_block(
-        *(active.F, active.beta, active.lower, active.upper),
-        *(state.previous, len(chosen), up_edge, low_edge, state.violation),
-        *(np.zeros(len(active.F), np.uint8), np.empty(qp.BINS, np.int64), chosen),
-    )
-    return chosen[:n]
-
-
 def _restore(state: _State) -> None:
     """Brings back what was dropped, and drops anew what cannot violate while others do."""
-    known = state.previous[state.previous >= 0]
-    state.previous = state.variables.active.number[known]
-    state.variables.restore()
+    state.previous = state.variables.restore(state.previous)
     _, _, state.violation = state.variables.extremes(state.variables.whole)
     if state.violation > state.eps:
         state.previous = state.variables.shrink(state.previous)

@@ -10,6 +10,7 @@ import oracle
 import pytest
 import zoo
 
+from svmkit.data import Ints
 from svmkit.engine import active, kernels
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import smo, smo_pace
@@ -74,11 +75,12 @@ def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, mon
     drops: list[int] = []
     restore = active.ActiveSet.restore
 
-    def checked(variables: active.ActiveSet) -> None:
+    def checked(variables: active.ActiveSet, places: Ints) -> Ints:
         drops.append(len(variables.drops))
-        restore(variables)
+        places = restore(variables, places)
         beta, F = variables.current()
         assert np.abs(F - (problem.y - K @ beta)).max() <= 1e-6 * np.abs(beta).sum()
+        return places
 
     monkeypatch.setattr(active.ActiveSet, "restore", checked)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
