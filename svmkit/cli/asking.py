@@ -293,11 +293,5 @@ def _report(result: ActiveResult, model: str, log: str, held_out: Dataset | None
     line = f"{done}: {row.labels:,} labels of the pool ({result.n_asked:,} asked for), {report.counted(result.model.n_support)}"
     line += f"; {model} written"
     if held_out is not None:
-        values |= {"holdout_error": row.holdout_error, "holdout_n": held_out.n}
-        line += f"; held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}"
-    if as_json:
-        click.echo(report.to_json(values))
-    if status != "COMPLETED":
-        reporter.warn(line)
-    elif not reporter.quiet:
-        reporter.note(line)
+        line += report.held_out(values, row.holdout_error, held_out.n)
+    report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)

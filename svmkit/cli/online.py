@@ -248,14 +248,5 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
     line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {report.counted(result.model.n_support)}"
     line += "; model on stdout" if saved.path == "-" else f"; {saved.path} written"
     if held_out is not None:
-        from svmkit.model import answers
-
-        wrong = answers(result.model, held_out.rows) != held_out.y
-        values |= {"holdout_error": wrong.mean(), "holdout_n": held_out.n}
-        line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
-    if as_json:
-        click.echo(report.to_json(values))
-    if status != "COMPLETED":
-        reporter.warn(line)
-    elif not reporter.quiet:
-        reporter.note(line)
+        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
+    report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)

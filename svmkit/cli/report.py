@@ -6,11 +6,38 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import click
+
 if TYPE_CHECKING:
     from svmkit.certificate import Certificate
+    from svmkit.cli.progress import Reporter
+    from svmkit.data import Dataset
     from svmkit.fit import FitResult
     from svmkit.model import Model
     from svmkit.solvers.base import SolverResult
+
+
+def tell(values: dict[str, Any], line: str, *, complete: bool, as_json: bool, reporter: Reporter) -> None:
+    """The end of a training: ``values`` on standard output if asked for; the line, a warning where it is not complete."""
+    if as_json:
+        click.echo(to_json(values))
+    if not complete:
+        reporter.warn(line)
+    elif not reporter.quiet:
+        reporter.note(line)
+
+
+def held_out(values: dict[str, Any], error: float, n: int) -> str:
+    """Adds the error on ``n`` held-out examples to ``values``; the same in words, to go on with the line."""
+    values |= {"holdout_error": error, "holdout_n": n}
+    return f"; held-out error {100 * error:.4g} % of {n:,}"
+
+
+def error_on(model: Model, data: Dataset) -> float:
+    """The share of ``data`` that the model answers wrongly."""
+    from svmkit.model import answers
+
+    return float((answers(model, data.rows) != data.y).mean())
 
 
 def to_json(report: dict[str, Any]) -> str:

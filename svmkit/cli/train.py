@@ -257,17 +257,8 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
     values = report.training(result, path)
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
-        from svmkit.model import answers
-
-        wrong = answers(result.model, held_out.rows) != held_out.y
-        values |= {"holdout_error": wrong.mean(), "holdout_n": held_out.n}
-        line += f"; held-out error {100 * wrong.mean():.4g} % of {held_out.n:,}"
-    if as_json:
-        click.echo(report.to_json(values))
-    if not _complete(result.status):
-        reporter.warn(line)
-    elif not reporter.quiet:
-        reporter.note(line)
+        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
+    report.tell(values, line, complete=_complete(result.status), as_json=as_json, reporter=reporter)
 
 
 def _complete(status: Status) -> bool:
