@@ -25,12 +25,12 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import Missing, public
+from reproduce_table import Split, error_on, heading, line, verdict
 
 from svmkit import maps, solvers
 from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
 from svmkit.data import Floats, Rows, dense_rows
-from svmkit.engine.kernels import cross_apply
 from svmkit.engine.linear import dots
 from svmkit.engine.rng import permutation
 from svmkit.io.libsvm_data import read_dataset
@@ -107,16 +107,6 @@ CASES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Split:
-    """Rows and labels ±1."""
-
-    rows: Rows
-    y: Floats
-    test_rows: Rows
-    test_y: Floats
-
-
 def split_of(case: Case) -> Split:
     """The set's own test file, else 80 % and the last 10 % of permutation(1, 0, n)."""
     whole = read_dataset(str(public(case.file)))
@@ -150,23 +140,14 @@ def problem_of(split: Split, case: Case, bias: Bias, kernel: Kernel = Kernel(LIN
 
 def error_of(split: Split, found: Solution, kernel: Kernel = Kernel(LINEAR)) -> float:
     """Test error in %."""
-    f = cross_apply(split.test_rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
-    return 100.0 * float(np.mean((f > 0) != (split.test_y > 0)))
-
-
-def line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return 100.0 * error_on(split.test_rows, split.test_y, kernel, found)
 
 
 def table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    click.echo(f"{line(columns)}\n{'|---' * len(columns)}|")
+    click.echo(heading(columns))
     for cells in rows:
         click.echo(line(cells))
     click.echo()
-
-
-def verdict(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
 
 
 # --- Table 2 --------------------------------------------------------------------------------------------------------------

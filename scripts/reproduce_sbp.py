@@ -28,10 +28,10 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import Missing, mnist, public
-from reproduce_table import error_on, heading, line, verdict
+from reproduce_table import Split, error_on, heading, line, verdict
 
 from svmkit import solvers
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.problem import RBF, Bias, Kernel, Problem
 from svmkit.solvers.base import run
@@ -63,23 +63,11 @@ CASES = (
 )
 
 
-@dataclass(frozen=True)
-class Split:
-    """Rows and labels ±1, and what they were read from."""
-
-    rows: Rows
-    y: Floats
-    test_rows: Rows
-    test_y: Floats
-    files: tuple[Path, Path]
-
-
 def split_of(case: Case, most: int | None) -> Split:
     """At most ``most`` rows of either part, the first ones."""
-    files = case.train(), case.test()
-    parts = [read_dataset(str(file)) for file in files]
+    parts = [read_dataset(str(file)) for file in (case.train(), case.test())]
     parts = [part.take(np.arange(min(part.n, most or part.n))) for part in parts]
-    return Split(parts[0].rows, parts[0].y, parts[1].rows, parts[1].y, files)
+    return Split(parts[0].rows, parts[0].y, parts[1].rows, parts[1].y)
 
 
 def problem_of(case: Case, split: Split, bias: Bias) -> Problem:
@@ -185,7 +173,7 @@ def by_libsvm(case: Case, split: Split, most: int | None) -> Outcome | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         data, test, model, out = (Path(folder) / name for name in ("data", "test", "model", "out"))
-        for short, whole in ((data, split.files[0]), (test, split.files[1])):
+        for short, whole in ((data, case.train()), (test, case.test())):
             with open(whole, encoding="ascii") as source, open(short, "w", encoding="ascii") as target:
                 target.writelines(islice(source, most))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import Missing, public
-from reproduce_table import error_on, heading, line, verdict
+from reproduce_table import Split, error_on, heading, line, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats, Ints, Rows
@@ -64,16 +64,6 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class Split:
-    """Standardised rows and labels ±1."""
-
-    rows: Rows
-    y: Floats
-    test_rows: Rows
-    test_y: Floats
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What one method reached with each seed: accuracy, (f − f*)/(1 − f*), kernel evaluations."""
 
@@ -83,7 +73,7 @@ class Outcome:
 
 
 def split_of(case: Case) -> Split:
-    """Reads, splits by permutation(1, 0, n) and standardises by the training part."""
+    """Reads, splits by permutation(1, 0, n) and standardises rows by the training part."""
     whole = read_dataset(str(public(case.file)))
     X, y = whole.rows.to_dense()[:, 1:], np.where(case.positive(whole.y), 1.0, -1.0)
     order = permutation(1, 0, len(y))

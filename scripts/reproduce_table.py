@@ -1,14 +1,25 @@
-"""What the tables of scripts/reproduce.py have in common: lines of Markdown, verdicts, errors on test data."""
+"""What the tables of scripts/reproduce.py have in common: data in two parts, Markdown, verdicts, test errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.problem import Kernel, Solution
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows and labels ±1, to train on and to test on."""
+
+    rows: Rows
+    y: Floats
+    test_rows: Rows
+    test_y: Floats
 
 
 def line(cells: Sequence[str]) -> str:
