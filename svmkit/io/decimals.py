@@ -238,14 +238,8 @@ def _too_long(text: Any, i: int, digits: int) -> bool:
 
 
 @helper(inline=True)
-def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
-    """(value, place after it, certain) of the decimal number at i; not certain: Python must decide, or it is no number."""
-    size = len(text)
-    negative = i < size and text[i] == 45
-    if negative or (i < size and text[i] == 43):
-        i += 1
-    start = i
-    mantissa = np.uint64(0)
+def _more_digits(text: Any, i: int, mantissa: Any, tens: Any) -> Any:
+    """(``mantissa`` with the digits from i on behind its own, the place after them)."""
     count = 8
     while count == 8:
         word = word_at(text, i)
@@ -253,18 +247,24 @@ def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
         if count > 0:
             mantissa = mantissa * np.uint64(tens[count]) + digits_value(word, count)
         i += count
+    return mantissa, i
+
+
+@helper(inline=True)
+def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
+    """(value, place after it, certain) of the decimal number at i; not certain: Python must decide, or it is no number."""
+    size = len(text)
+    negative = i < size and text[i] == 45
+    if negative or (i < size and text[i] == 43):
+        i += 1
+    start = i
+    mantissa, i = _more_digits(text, i, np.uint64(0), tens)
     digits = i - start
     exponent = 0
     if i < size and text[i] == 46:
         i += 1
         fraction = i
-        count = 8
-        while count == 8:
-            word = word_at(text, i)
-            count = digit_run(word)
-            if count > 0:
-                mantissa = mantissa * np.uint64(tens[count]) + digits_value(word, count)
-            i += count
+        mantissa, i = _more_digits(text, i, mantissa, tens)
         exponent = fraction - i
         digits -= exponent
     if digits == 0:
