@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit.config import KERNELS
 from svmkit.data import Floats, Ints, Rows
@@ -120,6 +121,19 @@ class Solution:
     def n_support(self) -> int:
         """Number of basis rows."""
         return len(self.coef)
+
+
+def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float, alpha: Floats | None = None) -> Solution:
+    """The solution ⟨w, z⟩ − rho, w being over the features ``names``: one basis row, or none where w is 0."""
+    used = np.flatnonzero(w)
+    count = min(1, len(used))
+    return Solution(
+        basis=Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features),
+        origin=np.full(count, -1),
+        coef=np.ones(count),
+        rho=rho,
+        alpha=alpha,
+    )
 
 
 def lam_to_C(lam: float, n: int) -> float:

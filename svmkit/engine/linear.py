@@ -100,6 +100,19 @@ def places(rows: Rows, w: Floats) -> Floats:
     return w[1:] if rows.form == "dense" else w
 
 
+def feature_names(rows: Rows) -> NDArray[np.int32]:
+    """The feature numbers that occur; of dense rows all."""
+    return np.arange(1, rows.n_features + 1, dtype=np.int32) if rows.form == "dense" else np.unique(rows.indices)
+
+
+def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
+    """``rows`` as loops want them whose w has a place for each of the features that occur, and these."""
+    names = feature_names(rows)
+    if rows.form == "sparse":
+        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
+    return rows, names
+
+
 def _make_prefetch() -> Any:
     """``f(array, offset)``: asks the CPU to bring that element's cache line in; nothing waits for it."""
     from llvmlite import ir

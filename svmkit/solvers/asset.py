@@ -28,7 +28,7 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import averaging as loops
 from svmkit.engine import linear, rng
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream
+from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row
 from svmkit.trace import Progress
 
 SUMMARY = "ASSET: averaged stochastic subgradient steps with an intercept, for linear f, so after a map for any kernel"
@@ -145,10 +145,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     _check(options)
     mean = float(problem.upper.mean())
     lam, omega, n = 1.0 / (problem.n * mean), problem.upper / mean, problem.n
-    rows, names = problem.rows, np.arange(1, problem.rows.n_features + 1, dtype=np.int32)
-    if rows.form == "sparse":
-        names = np.unique(rows.indices)
-        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
+    rows, names = linear.narrowed(problem.rows)
     square = rows.sqnorms()
     free = problem.bias == "free"
     bound = (options.bound or 1.0 + sqrt(float(square.max(initial=0.0)) / lam)) if free else 0.0
@@ -213,7 +210,7 @@ def solution(state: _State | _Online) -> Solution:
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
         w = (sums[loops.SCALE_SUM] * state.v - state.late + state.before) / weights
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
-        return _as_solution(w, np.arange(len(w), dtype=np.int32), len(w) - 1, intercept, None)
+        return as_one_row(w, np.arange(len(w), dtype=np.int32), len(w) - 1, -float(intercept))
     if sums[loops.WEIGHTS] > 0:
         w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
         alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]
@@ -221,17 +218,4 @@ def solution(state: _State | _Online) -> Solution:
     else:
         w, alpha, intercept = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a, sums[loops.INTERCEPT]
     alpha = np.minimum(alpha, state.problem.upper)
-    return _as_solution(w, state.names, state.problem.rows.n_features, intercept, alpha)
-
-
-def _as_solution(w: Floats, names: NDArray[np.int32], n_features: int, intercept: float, alpha: Floats | None) -> Solution:
-    """w over the features ``names`` as one row, or none where it is 0."""
-    used = np.flatnonzero(w)
-    count = min(1, len(used))
-    return Solution(
-        basis=Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features),
-        origin=np.full(count, -1),
-        coef=np.ones(count),
-        rho=-float(intercept),
-        alpha=alpha,
-    )
+    return as_one_row(w, state.names, state.problem.rows.n_features, -float(intercept), alpha)

@@ -26,7 +26,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.weighted import weighted_gram
-from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.trace import Progress
 
 SUMMARY = "interior point: the exact optimum of linear problems with few features, so after a map for any kernel"
@@ -58,7 +58,7 @@ def supports(problem: Problem) -> str | None:
             f"solver ipm works on w itself, so for the {problem.kernel.name} kernel it needs a feature map in front: "
             "--map nystroem or --map fourier; or use -t 0"
         )
-    d = len(_names(problem.rows))
+    d = len(linear.feature_names(problem.rows))
     if d > MOST_FEATURES:
         return (
             f"solver ipm factors a matrix whose order is the number of features, {d} here; it takes at most {MOST_FEATURES}. "
@@ -125,15 +125,10 @@ class _State:
         return linear.fold(self.rows, weights, self.rows.n_features + 1)
 
 
-def _names(rows: Rows) -> NDArray[np.int32]:
-    """The feature numbers that occur."""
-    return np.arange(1, rows.n_features + 1, dtype=np.int32) if rows.form == "dense" else np.unique(rows.indices)
-
-
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state: w = 0, each α in the middle of its box or, with a free bias, where both classes balance."""
     used = np.flatnonzero(problem.upper > 0)
-    names = _names(problem.rows)
+    names = linear.feature_names(problem.rows)
     rows = problem.rows
     if rows.form == "sparse":
         numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
@@ -173,18 +168,9 @@ def advance(state: _State, budget: int) -> Progress:
 
 def solution(state: _State) -> Solution:
     """w as one row, with α."""
-    filled = np.flatnonzero(state.point.w)
-    count = min(1, len(filled))
     alpha = np.zeros(state.problem.n)
     alpha[state.used] = state.point.alpha
-    n_features = state.problem.rows.n_features
-    return Solution(
-        basis=Rows(state.point.w[filled], state.names[filled - 1], np.array([0, len(filled)][: count + 1]), n_features),
-        origin=np.full(count, -1),
-        coef=np.ones(count),
-        rho=state.rho,
-        alpha=alpha,
-    )
+    return as_one_row(state.point.w[1:], state.names, state.problem.rows.n_features, state.rho, alpha)
 
 
 # --- one step -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import subgradient as loops
-from svmkit.problem import Problem, Solution
+from svmkit.engine.linear import narrowed
+from svmkit.problem import Problem, Solution, as_one_row
 
 
 @dataclass
@@ -38,12 +39,8 @@ class State:
 
 def start(problem: Problem, omega: Floats, flags: loops.Flags, batch: int, constant: float, seed: int) -> State:
     """w = 0; ``constant`` is the value of one feature more that every example has."""
-    rows, n = problem.rows, problem.n
-    if rows.form == "dense":
-        names = np.arange(1, rows.n_features + 1, dtype=np.int32)
-    else:
-        names = np.unique(rows.indices)
-        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
+    rows, names = narrowed(problem.rows)
+    n = problem.n
     if constant:
         rows = _with_feature(rows, len(names), constant)
     width = len(names) + (constant > 0)
@@ -101,18 +98,6 @@ def solution(state: State) -> Solution:
     else:
         w, alpha = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a
     width = len(state.names)
-    used = np.flatnonzero(w[:width])
-    count = min(1, len(used))
-    basis = Rows(
-        data=w[used],
-        indices=state.names[used],
-        indptr=np.array([0, len(used)][: count + 1]),
-        n_features=state.problem.rows.n_features,
-    )
-    return Solution(
-        basis=basis,
-        origin=np.full(count, -1),
-        coef=np.ones(count),
-        rho=-state.constant * float(w[width:].sum()),
-        alpha=np.minimum(alpha, state.problem.upper),
-    )
+    rho = -state.constant * float(w[width:].sum())
+    alpha = np.minimum(alpha, state.problem.upper)
+    return as_one_row(w[:width], state.names, state.problem.rows.n_features, rho, alpha)

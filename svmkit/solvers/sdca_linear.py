@@ -11,10 +11,9 @@ from math import inf, nan
 import numpy as np
 
 from svmkit.certificate import kkt_violation
-from svmkit.data import Rows
 from svmkit.engine import linear, rng
 from svmkit.engine.packed import renumbered
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Problem, Solution, as_one_row
 
 
 class LinearForm:
@@ -54,12 +53,10 @@ class LinearForm:
 
     def solution(self) -> Solution:
         """w as one row, with its α."""
-        filled = np.flatnonzero(self.w)
         rows = self.problem.rows
-        indices = filled if rows.n_features == self.rows.n_features else np.unique(rows.indices)[filled - 1]
-        basis = Rows(self.w[filled], indices.astype(np.int32), np.array([0, len(filled)]), rows.n_features)
-        one = np.arange(self.n_support())
-        return Solution(basis.take(one), one - 1, np.ones(len(one)), 0.0, alpha=self.alpha.copy())
+        same = rows.n_features == self.rows.n_features
+        names = np.arange(len(self.w)) if same else np.append(0, np.unique(rows.indices))
+        return as_one_row(self.w, names.astype(np.int32), rows.n_features, 0.0, self.alpha.copy())
 
     def _begin_sweep(self, above: float, below: float) -> None:
         """Those at 0 with a gradient above ``above``, or at their upper end with one below ``below``, will be set aside."""
