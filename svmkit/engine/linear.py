@@ -1,4 +1,4 @@
-"""Loops for the linear kernel, where w is at hand: a product with K costs O(nonzeros), a step of coordinate descent one row's.
+"""Loops for the linear kernel, where w is at hand: a product with K costs O(nonzeros).
 
 K·v over any columns is X·w with w = Σ_c v_c x_c. In all loops ``indptr, indices, data`` are rows and w has a place for every
 feature number; sums are float64. Places are unsigned: of a signed one numba asks each time whether it counts from the end, and
@@ -14,16 +14,13 @@ from numpy import float64, uint32, uint64
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper, intrinsic
+from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
 from svmkit.data import Floats, Ints, Rows
 
 #: Arguments ``indptr, indices, data`` of rows in either form.
 ROWS = {"sparse": "i8[:], i4[:], f8[:], ", "dense": "i8[:], i4[:], f4[:], "}
 
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
-#: Visits ahead at which a row's place and values are asked for.
-_FAR, _NEAR = 8, 4
-
 #: Rows a thread takes at least.
 PIECE_ROWS = 4096
 
@@ -91,7 +88,8 @@ def own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
         v[e] *= scale
 
 
-def _arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+def arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+    """What loops take of ``rows``."""
     return rows.indptr, rows.indices, rows.data
 
 
@@ -111,51 +109,6 @@ def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
     if rows.form == "sparse":
         rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
     return rows, names
-
-
-def _make_prefetch() -> Any:
-    """``f(array, offset)``: asks the CPU to bring that element's cache line in; nothing waits for it."""
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def prefetch(_ctx: Any, array: Any, offset: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            start = context.make_array(sig.args[0])(context, builder, args[0]).data
-            address = builder.bitcast(builder.gep(start, [args[1]]), ir.IntType(8).as_pointer())
-            kind = ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3)
-            ask = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
-            builder.call(ask, [address, *(ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1))])  # to read, to keep, data
-            return context.get_dummy_value()
-
-        return types.void(array, offset), generate
-
-    return prefetch
-
-
-_prefetch = intrinsic(_make_prefetch)
-
-
-@helper()
-def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
-    """Has what two coming visits need brought in: the rows are in random order, and main memory is as slow as three visits."""
-    _prefetch(variables, uint64(far) * uint64(4))
-    _prefetch(indptr, uint64(far))
-    k = uint64(indptr[uint64(near)])
-    _prefetch(indices, k)
-    _prefetch(data, k)
-    _prefetch(data, k + uint64(8))
-
-
-@helper()
-def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
-    """As ``_ask_for_sparse``: a row is many cache lines, in a place known without looking."""
-    _prefetch(variables, uint64(far) * uint64(4))
-    k, end = uint64(indptr[uint64(near)]), uint64(indptr[uint64(near) + _ONE])
-    while k < end:
-        _prefetch(data, k)
-        k += uint64(16)
 
 
 def _fold_loop(add: Any) -> Any:
@@ -191,7 +144,7 @@ def fold(rows: Rows, weights: Floats, width: int) -> Floats:
     cuts = _cuts(rows) if rows.form == "dense" else [0, rows.n]  # a piece has a w of its own, as long as a dense row
     parts = np.zeros((len(cuts) - 1, width))
     parallel.run_pieces(
-        lambda i: _fold[rows.form](*_arrays(rows), cuts[i], cuts[i + 1], weights, places(rows, parts[i])), len(cuts) - 1
+        lambda i: _fold[rows.form](*arrays(rows), cuts[i], cuts[i + 1], weights, places(rows, parts[i])), len(cuts) - 1
     )
     w: Floats = parts.sum(axis=0)
     return w
@@ -200,72 +153,13 @@ def fold(rows: Rows, weights: Floats, width: int) -> Floats:
 def dots(rows: Rows, w: Floats) -> Floats:
     """X·w (n,)."""
     out, cuts = np.empty(rows.n), _cuts(rows)
-    parallel.run_pieces(lambda i: _dots[rows.form](*_arrays(rows), cuts[i], cuts[i + 1], places(rows, w), out), len(cuts) - 1)
+    parallel.run_pieces(lambda i: _dots[rows.form](*arrays(rows), cuts[i], cuts[i + 1], places(rows, w), out), len(cuts) - 1)
     return out
 
 
 def _cuts(rows: Rows) -> list[int]:
     cuts: list[int] = np.linspace(0, rows.n, 1 + max(1, min(64, rows.n // PIECE_ROWS))).astype(np.int64).tolist()
     return cuts
-
-
-def _descend_loop(dot: Any, add: Any, ask_for: Any) -> Any:
-    def descend_loop(
-        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
-    ) -> Any:
-        at, active = place[0], place[1]
-        used = 0
-        while at < active and used < budget:
-            if at + _FAR < active:
-                ask_for(order[at + _FAR], order[at + _NEAR], indptr, indices, data, variables)
-            i = uint64(order[at])
-            used += 1
-            k0, k1 = indptr[i], indptr[i + _ONE]
-            now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
-            gradient = sign * dot(indices, data, k0, k1, w) - 1.0
-            if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
-                active -= 1
-                order[at] = order[active]
-                order[active] = i
-                continue
-            at += 1
-            projected = min(gradient, 0.0) if now <= 0.0 else max(gradient, 0.0) if now >= upper else gradient
-            bounds[2] = max(bounds[2], projected)
-            bounds[3] = min(bounds[3], projected)
-            if projected == 0.0:
-                continue
-            wanted = now - gradient / norm2 if norm2 > 0.0 else -gradient * upper
-            new = min(max(wanted, 0.0), upper)
-            if new != now:
-                variables[i, 0] = new
-                add(indices, data, k0, k1, (new - now) * sign, w)
-                place[2] += 1
-        place[0], place[1] = at, active
-        return used
-
-    return descend_loop
-
-
-_ASK_FOR = {"sparse": _ask_for_sparse, "dense": _ask_for_dense}
-_descend = {
-    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])", name=f"descend_{form}")(
-        _descend_loop(DOT[form], ADD[form], _ASK_FOR[form])
-    )
-    for form, rows in ROWS.items()
-}
-
-
-def descend(rows: Rows, variables: Floats, order: Ints, place: Ints, bounds: Floats, budget: int, w: Floats) -> int:
-    """Coordinate descent on ½‖w‖² − Σα, w = Σ α_i y_i x_i, 0 ≤ α ≤ upper (Hsieh et al. 2008, algorithm 3).
-
-    A line of ``variables`` is α_i, upper_i, ‖x_i‖², y_i. Visits the rows ``order[at … active − 1]``, at most ``budget`` of
-    them, where at, active, moved = ``place`` stay up to date. A variable at its bound whose gradient lies beyond ``bounds``
-    (0: above it at 0, 1: below it at the upper end) goes behind the active ones; ``bounds[2:4]`` gather the largest and the
-    smallest projected gradient met, ``moved`` counts steps. The multiplier of an empty row (gradient −1) goes to its upper end.
-    Returns the number of visits.
-    """
-    used: int = _descend[rows.form](*_arrays(rows), variables, order, place, bounds, budget, places(rows, w))
-    return used
 
 
 #: Feature numbers below this have a place of their own in w; larger ones get places as they come.

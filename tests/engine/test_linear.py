@@ -1,8 +1,7 @@
-"""The loops of the linear kernel against dense products; coordinate descent against its definition step by step."""
+"""The loops of the linear kernel against dense products."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +11,7 @@ from zoo import points
 
 from svmkit import parallel
 from svmkit.data import Floats, Rows, dense_rows
-from svmkit.engine import kernels, linear, rng
+from svmkit.engine import kernels, linear
 from svmkit.problem import LINEAR, Kernel
 
 
@@ -67,71 +66,3 @@ def test_a_product_with_the_linear_kernel_forms_no_kernel_values(monkeypatch: py
     hashed = B._replace(indices=places[B.indices], n_features=2**31 - 1)
     found = kernels.cross_apply(hashed, hashed, Kernel(LINEAR), weights)
     np.testing.assert_allclose(found, dense_kernel(B, B, Kernel(LINEAR)) @ weights, rtol=1e-12, atol=1e-13)
-
-
-class Plain:
-    """The same descent written plainly over dense rows."""
-
-    def __init__(self, X: Floats, y: Floats, upper: Floats) -> None:
-        self.X, self.y, self.upper = X, y, upper
-        self.alpha, self.w = np.zeros(len(y)), np.zeros(X.shape[1])
-
-    def sweep(self, active: list[int], above: float, below: float) -> tuple[list[int], list[int], float, float]:
-        """Active ones and those set aside after a sweep over ``active``, and the extremes of the projected gradient."""
-        todo, aside, most, least = list(active), [], -math.inf, math.inf
-        at = 0
-        while at < len(todo):
-            i = todo[at]
-            gradient = self.y[i] * (self.w @ self.X[i]) - 1
-            low, high = self.alpha[i] == 0, self.alpha[i] == self.upper[i]
-            if (low and gradient > above) or (high and gradient < below):
-                aside.append(i)
-                last = todo.pop()
-                if at < len(todo):
-                    todo[at] = last
-                continue
-            at += 1
-            projected = min(gradient, 0.0) if low else max(gradient, 0.0) if high else gradient
-            most, least = max(most, projected), min(least, projected)
-            norm2 = self.X[i] @ self.X[i]
-            new = min(max(self.alpha[i] - gradient / norm2, 0.0), self.upper[i]) if norm2 else self.upper[i]
-            if projected:
-                self.w += (new - self.alpha[i]) * self.y[i] * self.X[i]
-                self.alpha[i] = new
-        return todo, aside, most, least
-
-
-@pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
-@pytest.mark.parametrize("budget", [10**9, 5])
-@pytest.mark.parametrize(("above", "below"), [(math.inf, -math.inf), (0.3, -0.3)])
-def test_descent_is_the_plain_one(rows_of: Callable[[Floats], Rows], above: float, below: float, budget: int) -> None:
-    X, y = points(60, 37, seed=6)
-    X[::9] = 0.0
-    X = X.astype(np.float32).astype(np.float64)
-    rows, n = rows_of(X), len(y)
-    upper = np.random.default_rng(7).uniform(0.1, 2.0, n)
-    plain = Plain(X, y, upper)
-    variables = np.stack([np.zeros(n), upper, rows.sqnorms(), y], axis=1)
-    order, w = np.arange(n), np.zeros(rows.n_features + 1)
-    place, visits = np.array([0, n, 0]), 0
-    for sweep in range(6):
-        rng.shuffle(1, sweep, order[: place[1]])
-        before = len(order[: place[1]])
-        expected = plain.sweep(order[: place[1]].tolist(), above, below)
-        bounds = np.array([above, below, -math.inf, math.inf])
-        place[0] = 0
-        while place[0] < place[1]:
-            used = linear.descend(rows, variables, order, place, bounds, budget, w)
-            assert 0 < used <= budget
-            visits += used
-        active, aside, most, least = expected
-        assert order[: place[1]].tolist() == active
-        assert order[place[1] : before].tolist() == aside[::-1]
-        np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(w[1:], plain.w, rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(bounds[2:], [most, least], rtol=1e-10, atol=1e-12)
-    if above < math.inf:
-        assert place[1] < n
-    else:
-        assert visits == 6 * n
-    assert (variables[::9, 0] == upper[::9]).all()
