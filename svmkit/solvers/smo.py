@@ -11,8 +11,8 @@ A round takes q variables (half kept from the last round, free ones first, the r
 kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
 K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
-Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), Newton steps take all active variables there at
-once (pivots.py).
+Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every other round ends with the minimum in the span
+of the last iterates (span.py); where that is not enough, Newton steps take all active variables there at once (pivots.py).
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -32,6 +32,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.span import Span
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.solvers.smo_pace import Pace
 from svmkit.trace import Progress
@@ -56,6 +57,8 @@ _FLOAT32_ERROR = 5e-7
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
+_SPAN_ROUNDS = 2
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
 #: it counts as stalled.
 _PATIENCE = 3
@@ -103,6 +106,7 @@ class _State:
     K: NDArray[Any]
     previous: Ints
     pace: Pace
+    span: Span
     block: _Block | None = None
     steps: int = 0
     rounds: int = 0
@@ -135,6 +139,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         K=np.empty((size, size), engine.packed.real),
         previous=np.empty(0, np.int64),
         pace=Pace(len(dual.sign), eps),
+        span=Span(),
     )
 
 
@@ -280,6 +285,9 @@ def _close_round(state: _State, block: _Block) -> None:
     nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
     if state.options.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
         state.previous = state.variables.shrink(state.previous)
+    if state.rounds % _SPAN_ROUNDS == 0 and state.pace.is_near(state.violation):
+        state.span.note(state.variables)
+        state.drift2 += state.span.minimise(state.variables, len(state.K))
 
 
 def _restore(state: _State) -> None:
@@ -314,6 +322,7 @@ def _refresh(state: _State, number: Ints) -> None:
     """F of the variables ``number`` from float64 kernel values against all support vectors."""
     whole, rows = state.variables.whole, state.problem.rows
     support = np.flatnonzero(whole.beta)
+    state.span.forget()
     if state.variables.engine.packed.real == "f8":
         F = state.constant[number]
         left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)

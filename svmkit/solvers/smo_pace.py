@@ -1,4 +1,5 @@
-"""How a run of block SMO comes down: whether Newton steps would be quicker than more rounds, and whether it has stalled.
+"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps would be quicker than more rounds, and
+whether it has stalled.
 
 Work is counted in kernel values. Rounds crawl near the minimum where K is ill-conditioned: what they have left to do is judged
 by what halving the violation has cost of late, Newton steps by the cube of the number of free variables.
@@ -12,6 +13,8 @@ import numpy as np
 
 from svmkit.engine.active import Variables
 
+#: From this share of the first violation on a run is near the minimum.
+_NEAR_SHARE = 0.1
 #: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
 #: seem to have so many times that work left to do; a try that follows has to promise so many times more than the one before.
 _NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 8192, 1.5, 4.0
@@ -38,6 +41,10 @@ class Pace:
         """The violation at the begin of a round."""
         self._first = max(self._first, violation)
         self._least = min(self._least, violation)
+
+    def is_near(self, violation: float) -> bool:
+        """Whether most of the violation is gone, so that what is left may be ill-conditioned."""
+        return violation <= _NEAR_SHARE * self._first
 
     def has_stalled(self, steps: int) -> bool:
         """After ``steps`` pair steps, whether the least violation has hardly fallen for some time."""

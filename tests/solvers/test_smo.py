@@ -192,7 +192,8 @@ def test_a_problem_of_one_block_is_solved_in_float64() -> None:
 
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_newton_steps_end_an_ill_conditioned_run(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With them and without: the same optimum; with them it takes a fraction of the pair steps."""
+    """With them and without: the same optimum; with them it takes a fraction of the pair steps. Rounds are on their own."""
+    monkeypatch.setattr(smo_pace, "_NEAR_SHARE", 0.0)
     X, y = zoo.points(700, 6, seed=21, noise=0.3)
     problem = replace(zoo.problem(X, y, Kernel(RBF, 0.05), 300.0), bias=bias)
     K = oracle.kernel_matrix(problem)
@@ -204,5 +205,24 @@ def test_newton_steps_end_an_ill_conditioned_run(bias: str, monkeypatch: pytest.
         beta = oracle.beta_of(problem, smo.solution(state))
         assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-9
         found.append((oracle.dual_objective(K, problem.y, beta), progress.steps))
+    assert abs(found[0][0] - found[1][0]) <= 1e-6 * abs(found[1][0])
+    assert found[0][1] < 0.7 * found[1][1]
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_minima_in_the_span_of_rounds_shorten_an_ill_conditioned_run(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With them and without: the same optimum, and at most 70 % of the kernel values; Newton steps are kept out of it."""
+    monkeypatch.setattr(smo_pace, "_NEWTON_START", np.inf)
+    X, y = zoo.points(1500, 6, seed=21, noise=0.3)
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 0.5), 300.0), bias=bias)
+    K = oracle.kernel_matrix(problem)
+    found = []
+    for share in (smo_pace._NEAR_SHARE, 0.0):
+        monkeypatch.setattr(smo_pace, "_NEAR_SHARE", share)
+        state, progress = run(problem, 1e-3, working_set=128)
+        assert progress.done
+        beta = oracle.beta_of(problem, smo.solution(state))
+        assert oracle.violation(K, problem, beta) <= 1e-3 + 1e-9
+        found.append((oracle.dual_objective(K, problem.y, beta), progress.kernel_evaluations))
     assert abs(found[0][0] - found[1][0]) <= 1e-6 * abs(found[1][0])
     assert found[0][1] < 0.7 * found[1][1]
