@@ -18,12 +18,15 @@ from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
 from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
-from svmkit.engine.rng import below
+from svmkit.engine.prefetch import ASK_FOR_ROW
 
 #: Places in ``sums``: w = scale·v; S; ‖v‖²; the sum of the averaged iterates' weights; b; its weighted sum.
 SCALE, SCALE_SUM, V_NORM2, WEIGHTS, INTERCEPT, INTERCEPT_SUM = range(6)
 #: On a stream also: weights and weighted sum of b of the window before; the largest ‖x‖²; sum and number of ω²(‖x‖² + 1).
 WEIGHTS_BEFORE, INTERCEPT_BEFORE, LARGEST, SQUARES, SEEN = range(6, 11)
+
+#: Steps ahead at which an example's place and values are asked for.
+_FAR, _NEAR = 8, 4
 
 
 @helper(ORDERED)
@@ -82,18 +85,20 @@ def next_window(v: Any, late: Any, before: Any, sums: Any) -> None:
     sums[SCALE_SUM], sums[WEIGHTS], sums[INTERCEPT_SUM] = 0.0, 0.0, 0.0
 
 
-def _steps_loop(dot_row: Any, add_row: Any) -> Any:
+def _steps_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
     def steps_loop(
         indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
         v: Any, late_v: Any, a: Any, late_a: Any, sums: Any,
-        seed: Any, stream: Any, lam: Any, rate: Any, bound: Any, burn_in: Any, first: Any, last: Any,
+        drawn: Any, lam: Any, rate: Any, bound: Any, burn_in: Any, done: Any,
 ) -> None:  # fmt: skip
-        """Steps first … last; step j draws number j − 1 of the stream. ``bound`` is B, or 0 where there is no b.
+        """A step for each of the examples ``drawn``, ``done`` came before. ``bound`` is B, or 0 where there is no b.
 
         ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i; ``late_v``, ``late_a`` as long as these.
         """
-        for j in range(first, last + 1):
-            i = below(seed, stream, j - 1, len(y))
+        for s in range(len(drawn)):
+            if s + _FAR < len(drawn):
+                ask_for_row(drawn[s + _FAR], drawn[s + _NEAR], indptr, indices, data)
+            i, j = drawn[s], done + s + 1
             k0, k1 = indptr[i], indptr[i + 1]
             response = dot_row(indices, data, k0, k1, v)
             eta = length(j, lam, rate)
@@ -157,10 +162,10 @@ def _stream_loop(dot_row: Any, add_row: Any) -> Any:
 #: By the form of the rows; the arguments are those of the loops above.
 steps = {
     form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8, i8, f8, f8, f8, i8, i8, i8)",
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8, f8, f8, i8, i8)",
         ORDERED,
         name=f"steps_{form}",
-    )(_steps_loop(DOT[form], ADD[form]))
+    )(_steps_loop(DOT[form], ADD[form], ASK_FOR_ROW[form]))
     for form, rows in ROWS.items()
 }
 stream = {

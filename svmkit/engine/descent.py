@@ -14,61 +14,14 @@ from typing import Any
 
 from numpy import uint64
 
-from svmkit._jit import compiled, helper, intrinsic
+from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.linear import ADD, DOT, ROWS, arrays, places
+from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 
 #: Visits ahead at which a row's place and values are asked for.
 _FAR, _NEAR = 8, 4
 _ONE = uint64(1)
-
-
-def _make_prefetch() -> Any:
-    """``f(array, offset)``: asks the CPU to bring that element's cache line in; nothing waits for it."""
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def prefetch(_ctx: Any, array: Any, offset: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            start = context.make_array(sig.args[0])(context, builder, args[0]).data
-            address = builder.bitcast(builder.gep(start, [args[1]]), ir.IntType(8).as_pointer())
-            kind = ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3)
-            ask = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
-            builder.call(ask, [address, *(ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1))])  # to read, to keep, data
-            return context.get_dummy_value()
-
-        return types.void(array, offset), generate
-
-    return prefetch
-
-
-_prefetch = intrinsic(_make_prefetch)
-
-
-@helper()
-def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
-    """Has what two coming visits need brought in: the rows are in random order, and main memory is as slow as three visits."""
-    _prefetch(variables, uint64(far) * uint64(4))
-    _prefetch(indptr, uint64(far))
-    k = uint64(indptr[uint64(near)])
-    _prefetch(indices, k)
-    _prefetch(data, k)
-    _prefetch(data, k + uint64(8))
-
-
-@helper()
-def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any, variables: Any) -> None:
-    """As ``_ask_for_sparse``: a row is many cache lines, in a place known without looking."""
-    _prefetch(variables, uint64(far) * uint64(4))
-    k, end = uint64(indptr[uint64(near)]), uint64(indptr[uint64(near) + _ONE])
-    while k < end:
-        _prefetch(data, k)
-        k += uint64(16)
-
-
-_ASK_FOR = {"sparse": _ask_for_sparse, "dense": _ask_for_dense}
 
 
 @helper()
@@ -84,7 +37,7 @@ def _best(gradient: Any, alpha: Any, upper: Any, norm2: Any) -> Any:
     return min(max(wanted, 0.0), upper)
 
 
-def _sweep_loop(dot: Any, add: Any, ask_for: Any) -> Any:
+def _sweep_loop(dot: Any, add: Any, ask_for_row: Any) -> Any:
     def sweep_loop(
         indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
     ) -> Any:
@@ -92,7 +45,8 @@ def _sweep_loop(dot: Any, add: Any, ask_for: Any) -> Any:
         used = 0
         while at < active and used < budget:
             if at + _FAR < active:
-                ask_for(order[at + _FAR], order[at + _NEAR], indptr, indices, data, variables)
+                prefetch(variables, uint64(order[at + _FAR]) * uint64(4))
+                ask_for_row(order[at + _FAR], order[at + _NEAR], indptr, indices, data)
             i = uint64(order[at])
             used += 1
             k0, k1 = indptr[i], indptr[i + _ONE]
@@ -155,7 +109,7 @@ def _settle_loop(dot: Any, add: Any) -> Any:
 
 _sweep = {
     form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])", name=f"sweep_{form}")(
-        _sweep_loop(DOT[form], ADD[form], _ASK_FOR[form])
+        _sweep_loop(DOT[form], ADD[form], ASK_FOR_ROW[form])
     )
     for form, rows in ROWS.items()
 }

@@ -39,6 +39,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: The streams of random numbers that examples are drawn by: for steps, and for D_G.
 _DRAWS, _ESTIMATE = 0, 1
+#: Examples drawn together.
+_TOGETHER = 1 << 14
 #: No sum of step lengths is as small.
 _TINY = 1e-300
 _NEEDS_MAP = (
@@ -189,12 +191,14 @@ def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     stop = min(state.total, state.done_steps + budget)
     rows = state.rows
-    loops.steps[rows.form](
-        *(rows.indptr, rows.indices, rows.data, state.square, state.problem.y, state.omega),
-        *(state.v, state.late_v, state.a, state.late_a, state.sums),
-        *(state.seed, _DRAWS, state.lam, state.rate, state.bound, state.burn_in, state.done_steps + 1, stop),
-    )
-    state.done_steps = stop
+    while state.done_steps < stop:
+        drawn = rng.integers(state.seed, _DRAWS, state.done_steps, min(_TOGETHER, stop - state.done_steps), state.problem.n)
+        loops.steps[rows.form](
+            *(rows.indptr, rows.indices, rows.data, state.square, state.problem.y, state.omega),
+            *(state.v, state.late_v, state.a, state.late_a, state.sums),
+            *(drawn, state.lam, state.rate, state.bound, state.burn_in, state.done_steps),
+        )
+        state.done_steps += len(drawn)
     return Progress(
         steps=stop,
         kernel_evaluations=stop,
