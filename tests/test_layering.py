@@ -20,8 +20,8 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "kernels", "reference", "rng", "cholesky", "level"}
-    | {"online", "slots", "qp"},
+    "engine": {"vector", "columns", "table", "tiled", "sorted", "apart", "linear", "kernels"}
+    | {"reference", "rng", "cholesky", "level", "online", "slots", "qp"},
     "maps": {"landmarks"},
     "solvers": {"base", "pegasos_stream", "perceptron_stream"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},

@@ -20,6 +20,7 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
+from svmkit.engine.apart import FAR_HALF, add_apart, put_apart
 from svmkit.engine.columns import turn
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
@@ -56,7 +57,10 @@ APPLIED_NONZEROS = 1 << 22
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows."""
+    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows.
+
+    ``far``: some values take differences (apart.py).
+    """
 
     real: Real
     form: Form
@@ -67,6 +71,7 @@ class Packed:
     half: NDArray[Any]
     gram: Floats
     serial: Ints
+    far: bool = False
 
     @property
     def n(self) -> int:
@@ -90,6 +95,7 @@ class Packed:
             half=self.half[index],
             gram=self.gram[index] if precomputed else self.gram,
             serial=self.serial[index] if precomputed else self.serial,
+            far=self.far,
         )
 
 
@@ -124,6 +130,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
         half=half.astype(real),
         gram=rows.gram,
         serial=rows.serial,
+        far=real == "f8" and kernel.kind == RBF and bool((half > FAR_HALF).any()),
     )
 
 
@@ -250,6 +257,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
+    if left.far or basis.far:
+        _accumulate_apart(kernel, left, basis, columns, weights, out)
+        return
     real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     stride = -(-len(columns) // 128) * 128
     padded = np.zeros((weights.shape[1], stride))
@@ -267,6 +277,16 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width))
 
     _for_row_pieces(left, form, len(columns), piece)
+
+
+def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
+    """``_accumulate`` where some pairs have a far row: the others first, as ever."""
+    far, near = left.half > FAR_HALF, basis.half[columns] <= FAR_HALF
+    begun = out[far]
+    _accumulate(kernel, replace(left, far=False), replace(basis, far=False), columns[near], weights[near], out)
+    out[far] = begun
+    arrays, rest = _arrays(left), (*_arrays(basis), columns, np.ascontiguousarray(weights), out)
+    _for_row_pieces(left, "table", len(columns), lambda r0, r1: add_apart(*arrays, r0, r1, *rest))
 
 
 def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any]) -> None:
@@ -289,6 +309,8 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
             block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width))
         else:
             block_table[real](*head, c0, c1, out, *_table_space(real, width))
+        if left.far or basis.far:
+            put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
     parallel.run_pieces(piece, n_pieces)
 
@@ -314,6 +336,8 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
                 block_tiled[real](*head, *_tiled_space(real, width))
             else:
                 block_table[real](*head, *_table_space(real, width))
+            if packed.far:
+                put_apart(*_arrays(packed), rows, *_arrays(packed), numbers, 0, count, values)
             turn[real, out.dtype.str[1:]](values, first, out)
 
     _for_row_pieces(packed, packed.form, count, piece)
