@@ -12,7 +12,7 @@ import zoo
 
 from svmkit.certificate import certify, kkt_violation
 from svmkit.data import Rows
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
 
@@ -132,6 +132,17 @@ def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
     problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
     assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)
+
+
+def test_a_norm_of_0_that_rounding_puts_below_0_leaves_the_gap() -> None:
+    """α at the bounds, w = 0: the sum of products that cancel may come out a little below 0."""
+    y = np.array([1.0, -1.0] * 20)
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(40, 1))
+        X[-1] = -(y[:-1] @ X[:-1]) * y[-1]
+        problem = Problem(Rows.from_dense(X), y, np.full(40, 10.0), Kernel(LINEAR), "none")
+        found = certify(problem, solution(problem, 10 * y, 0.0))
+        assert abs(found.gap) < 1e-9
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
