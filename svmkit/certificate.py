@@ -11,8 +11,9 @@ so the gap certifies a model without trust in its solver. The violation is that 
     no bias     the largest projected gradient: F where β < B, −F where β > A
 
 Coefficients outside the box are clipped on a copy, and the heavier class shrunk to balance. A solution that names no training
-rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite (sigmoid,
-or a precomputed one caught with ‖w‖² further below 0 than rounding puts it) have no gap: nan.
+rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite
+(sigmoid, polynomial of coef0 < 0, or a precomputed one caught with ‖w‖² further below 0 than rounding puts it) have no gap:
+nan.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Real, cross_apply, diagonal
-from svmkit.problem import LINEAR, SIGMOID, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     dual = float(alpha.sum()) - 0.5 * curvature
     size = float(np.abs(beta).sum())
     noise = 2.0**-50 * size * float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
-    definite = problem.kernel.kind != SIGMOID and not min(norm2, curvature) < -noise * size
+    definite = not problem.kernel.indefinite and not min(norm2, curvature) < -noise * size
     return Certificate(
         primal=primal,
         dual=dual,
