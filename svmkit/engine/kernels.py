@@ -20,7 +20,7 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
-from svmkit.engine.apart import FAR_HALF, add_apart, put_apart
+from svmkit.engine.apart import FAR_HALF, add_products, put_apart
 from svmkit.engine.columns import turn
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
@@ -280,13 +280,20 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
 
 
 def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
-    """``_accumulate`` where some pairs have a far row: the others first, as ever."""
-    far, near = left.half > FAR_HALF, basis.half[columns] <= FAR_HALF
-    begun = out[far]
-    _accumulate(kernel, replace(left, far=False), replace(basis, far=False), columns[near], weights[near], out)
-    out[far] = begun
-    arrays, rest = _arrays(left), (*_arrays(basis), columns, np.ascontiguousarray(weights), out)
-    _for_row_pieces(left, "table", len(columns), lambda r0, r1: add_apart(*arrays, r0, r1, *rest))
+    """``_accumulate`` where some pairs have a far row: rows with such pairs by blocks, the others as ever."""
+    far = left.half > FAR_HALF if (basis.half[columns] <= FAR_HALF).all() else np.ones(left.n, dtype=bool)
+    near, weights = np.flatnonzero(~far), np.ascontiguousarray(weights)
+    sums = out[near]
+    _accumulate(kernel, replace(left.take(near), far=False), replace(basis, far=False), columns, weights, sums)
+    out[near] = sums
+    parts = np.array_split(np.flatnonzero(far), max(1, int(far.sum()) * len(columns) // PIECE_VALUES))
+
+    def piece(number: int) -> None:
+        values = np.empty((len(parts[number]), len(columns)))
+        _fill(kernel, left, parts[number], basis, columns, values)
+        add_products(values, weights, parts[number], out)
+
+    parallel.run_pieces(piece, len(parts))
 
 
 def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any]) -> None:
