@@ -12,8 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
@@ -169,6 +171,9 @@ def run(
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
+    if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
+        none = np.arange(0)  # kernel values overflowed; f = 0 can at least be written and read
+        found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
