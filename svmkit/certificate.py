@@ -42,6 +42,7 @@ class Certificate:
     noise: float = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
 def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certificate:
     """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses.
 

@@ -171,14 +171,14 @@ def run(
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
-    if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
-        none = np.arange(0)  # kernel values overflowed; f = 0 can at least be written and read
-        found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
         status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
+    if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
+        none = np.arange(0)  # kernel values overflowed, as the certificate says; f = 0 can be written and read
+        found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
