@@ -11,8 +11,9 @@ so the gap certifies a model without trust in its solver. The violation is that 
     no bias     the largest projected gradient: F where β < B, −F where β > A
 
 Coefficients outside the box are clipped on a copy, and the heavier class shrunk to balance. A solution that names no training
-rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite (sigmoid,
-or a precomputed one caught with ‖w‖² < 0) have no gap: nan.
+rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. Kernels that are not positive semidefinite
+(sigmoid, polynomial of coef0 < 0, or a precomputed one caught with ‖w‖² further below 0 than rounding puts it) have no gap:
+nan.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.engine.packed import Real
-from svmkit.problem import LINEAR, SIGMOID, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Certificate:
 UNKNOWN = Certificate(nan, nan, nan, nan)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
 def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certificate:
     """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses.
 
@@ -69,13 +71,15 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     beta = problem.y * alpha
     curvature = float(beta @ dual_responses)
     dual = float(alpha.sum()) - 0.5 * curvature
-    definite = problem.kernel.kind != SIGMOID and min(norm2, curvature) >= 0
+    size = float(np.abs(beta).sum())
+    noise = 2.0**-50 * size * float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
+    definite = not problem.kernel.indefinite and not min(norm2, curvature) < -noise * size
     return Certificate(
         primal=primal,
         dual=dual,
         gap=primal - dual if definite else nan,
         violation=kkt_violation(problem.y - dual_responses, beta, problem.y, problem.upper, problem.bias),
-        noise=2.0**-50 * float(np.abs(beta).sum()) * float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0)),
+        noise=noise,
     )
 
 

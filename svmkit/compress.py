@@ -33,7 +33,7 @@ from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, decision_values, predict
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, SIGMOID, Kernel
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
 
 Singles = NDArray[np.float32]
 
@@ -72,7 +72,7 @@ def compress(model: Model, count: int, seed: int = 0, data: Rows | None = None, 
     It comes back as it is where it has no more support vectors. Raises UsageError for a kernel without feature space, or
     where there are too few vectors for the classes.
     """
-    if model.kernel.kind in (PRECOMPUTED, SIGMOID):
+    if model.kernel.kind == PRECOMPUTED or model.kernel.indefinite:
         raise UsageError(f"a model with the {model.kernel.name} kernel cannot be re-expressed on other basis vectors")
     if model.map is not None:
         raise UsageError(f"the model has weights of {model.map.dim} mapped features and no support vectors to make fewer")

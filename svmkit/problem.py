@@ -45,6 +45,11 @@ class Kernel(NamedTuple):
         """The name LIBSVM's model files use."""
         return KERNEL_NAMES[self.kind]
 
+    @property
+    def indefinite(self) -> bool:
+        """That it is positive semidefinite on some rows only, if on any; of a precomputed one nothing is known."""
+        return self.kind == SIGMOID or (self.kind == POLYNOMIAL and self.coef0 < 0 and self.degree > 0)
+
 
 @dataclass(frozen=True)
 class DualQP:

@@ -12,7 +12,7 @@ import zoo
 
 from svmkit.certificate import certify, kkt_violation
 from svmkit.data import Rows
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
 
@@ -132,6 +132,25 @@ def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
     problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
     assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)
+
+
+def test_a_polynomial_of_negative_coef0_has_no_gap() -> None:
+    """It is not definite, even where ‖w‖² > 0: another feasible point may have more than this one's primal."""
+    rows, y = Rows.from_dense(np.array([[1.0], [2.0], [-1.0], [0.5]])), np.array([1.0, 1.0, -1.0, -1.0])
+    for coef0, degree, known in ((-0.5, 3, False), (-0.5, 2, False), (0.0, 3, True), (-0.5, 0, True)):
+        problem = Problem(rows, y, np.ones(4), Kernel(POLYNOMIAL, 1.0, coef0, degree))
+        assert math.isfinite(certify(problem, solution(problem, 0.5 * y, 0.0)).gap) == known
+
+
+def test_a_norm_of_0_that_rounding_puts_below_0_leaves_the_gap() -> None:
+    """α at the bounds, w = 0: the sum of products that cancel may come out a little below 0."""
+    y = np.array([1.0, -1.0] * 20)
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(40, 1))
+        X[-1] = -(y[:-1] @ X[:-1]) * y[-1]
+        problem = Problem(Rows.from_dense(X), y, np.full(40, 10.0), Kernel(LINEAR), "none")
+        found = certify(problem, solution(problem, 10 * y, 0.0))
+        assert abs(found.gap) < 1e-9
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])

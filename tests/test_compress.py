@@ -18,7 +18,7 @@ from svmkit.errors import UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import Machine, Model, decision_values
-from svmkit.problem import PRECOMPUTED, RBF, SIGMOID, Kernel
+from svmkit.problem import POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 
 def trained(n_class: int = 2, kernel: str = "rbf", n: int = 240, multiclass: str = "ovo", gamma: float = 0.3) -> Model:
@@ -169,10 +169,10 @@ def test_change_counts_what_it_says() -> None:
     assert 0 < found.flipped < rows.n
 
 
-@pytest.mark.parametrize("kind", [SIGMOID, PRECOMPUTED])
-def test_kernels_without_a_feature_space_are_refused(kind: int) -> None:
+@pytest.mark.parametrize("kernel", [Kernel(SIGMOID, 0.1), Kernel(PRECOMPUTED), Kernel(POLYNOMIAL, 0.1, -1.0, 2)])
+def test_kernels_without_a_feature_space_are_refused(kernel: Kernel) -> None:
     with pytest.raises(UsageError, match="cannot be re-expressed"):
-        compress(replace(regression(), kernel=Kernel(kind, 0.1)), 5)
+        compress(replace(regression(), kernel=kernel), 5)
 
 
 def test_each_class_needs_a_vector() -> None:

@@ -20,8 +20,20 @@ ROOMS = [
 
 #: The files of a folder that its other files may import.
 SHARED = {
-    "engine": {"vector", "columns", "table", "tiled", "sorted", "linear", "packed", "kernels", "reference", "row_cache", "rng"}
-    | {"cholesky", "level", "online", "slots", "qp", "active", "prefetch"},
+    "engine": {
+        "vector",
+        "columns",
+        "table",
+        "tiled",
+        "sorted",
+        "apart",
+        "linear",
+        "packed",
+        "kernels",
+        "reference",
+        "row_cache",
+    }
+    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch"},
     "maps": {"landmarks"},
     "solvers": {"base", "lasvm_selection", "pegasos_linear", "pegasos_stream", "perceptron_stream", "sdca_linear", "smo_pace"},
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},

@@ -145,7 +145,8 @@ def train_stream(
             except DataError:
                 reporter.note(saved.what_is_left())
                 raise
-            saved.write(result.model, result.rows)
+            if result.rows:  # else an older MODEL is worth more
+                saved.write(result.model, result.rows)
         _report(result, saved, held_out, as_json, reporter)
     for text in lost:
         reporter.warn(text)
@@ -241,12 +242,13 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
         "kernel_evaluations": row.kernel_evaluations,
         "n_support": result.model.n_support,
         "memory_mb": row.memory_mb,
-        "snapshots": saved.written - 1,
-        "model": saved.path,
+        "snapshots": max(0, saved.written - 1),
+        "model": saved.path if saved.written else None,
     }
     done = "completed" if status == "COMPLETED" else f"stopped ({status})"
     line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {report.counted(result.model.n_support)}"
-    line += "; model on stdout" if saved.path == "-" else f"; {saved.path} written"
+    where = "model on stdout" if saved.path == "-" else f"{saved.path} written"
+    line += f"; {where if saved.written else 'no model written'}"
     if held_out is not None:
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
     report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)

@@ -19,6 +19,7 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
+from svmkit.engine.apart import FAR_HALF, add_products, put_apart
 from svmkit.engine.columns import turn
 from svmkit.engine.packed import Form, Packed, Real, form_of, pack, renumbered, training_precision
 from svmkit.engine.sorted import apply_sorted, block_sorted
@@ -146,6 +147,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
+    if left.far or basis.far:
+        _accumulate_apart(kernel, left, basis, columns, weights, out)
+        return
     real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     stride = -(-len(columns) // 128) * 128
     padded = np.zeros((weights.shape[1], stride))
@@ -163,6 +167,23 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width))
 
     _for_row_pieces(left, form, len(columns), piece)
+
+
+def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
+    """``_accumulate`` where some pairs have a far row: rows with such pairs by blocks, the others as ever."""
+    far = left.half > FAR_HALF if (basis.half[columns] <= FAR_HALF).all() else np.ones(left.n, dtype=bool)
+    near, weights = np.flatnonzero(~far), np.ascontiguousarray(weights)
+    sums = out[near]
+    _accumulate(kernel, replace(left.take(near), far=False), replace(basis, far=False), columns, weights, sums)
+    out[near] = sums
+    parts = np.array_split(np.flatnonzero(far), max(1, int(far.sum()) * len(columns) // PIECE_VALUES))
+
+    def piece(number: int) -> None:
+        values = np.empty((len(parts[number]), len(columns)))
+        _fill(kernel, left, parts[number], basis, columns, values)
+        add_products(values, weights, parts[number], out)
+
+    parallel.run_pieces(piece, len(parts))
 
 
 def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, out: NDArray[Any]) -> None:
@@ -185,6 +206,8 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
             block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width))
         else:
             block_table[real](*head, c0, c1, out, *_table_space(real, width))
+        if left.far or basis.far:
+            put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
     parallel.run_pieces(piece, n_pieces)
 
@@ -210,6 +233,8 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
                 block_tiled[real](*head, *_tiled_space(real, width))
             else:
                 block_table[real](*head, *_table_space(real, width))
+            if packed.far:
+                put_apart(*_arrays(packed), rows, *_arrays(packed), numbers, 0, count, values)
             turn[real, out.dtype.str[1:]](values, first, out)
 
     _for_row_pieces(packed, packed.form, count, piece)

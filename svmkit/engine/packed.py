@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
@@ -33,7 +34,10 @@ TILED_NONZEROS = 6
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows."""
+    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows.
+
+    ``far``: some values take differences (apart.py).
+    """
 
     real: Real
     form: Form
@@ -44,6 +48,7 @@ class Packed:
     half: NDArray[Any]
     gram: Floats
     serial: Ints
+    far: bool = False
 
     @property
     def n(self) -> int:
@@ -67,6 +72,7 @@ class Packed:
             half=self.half[index],
             gram=self.gram[index] if precomputed else self.gram,
             serial=self.serial[index] if precomputed else self.serial,
+            far=self.far,
         )
 
 
@@ -101,6 +107,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
         half=half.astype(real),
         gram=rows.gram,
         serial=rows.serial,
+        far=real == "f8" and kernel.kind == RBF and bool((half > FAR_HALF).any()),
     )
 
 

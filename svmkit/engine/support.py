@@ -261,7 +261,7 @@ class SupportSet:
         self.engine = engine
         self.slots[slots.ROW] = 0
         self.slots[slots.ROW, members] = rows
-        self.slot_of = np.full(engine.rows.n, -1)
+        self.slot_of = np.full(max(engine.rows.n, 1), -1)  # slots out of use say row 0, which must be there
         self.slot_of[rows] = members
 
 

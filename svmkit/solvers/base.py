@@ -12,8 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
@@ -174,6 +176,9 @@ def run(
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
         status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
+    if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
+        none = np.arange(0)  # kernel values overflowed, as the certificate says; f = 0 can be written and read
+        found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,

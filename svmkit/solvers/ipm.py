@@ -150,6 +150,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     return state
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of features around 1e8 and more; what comes of it is no progress
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     for _ in range(budget):

@@ -142,6 +142,7 @@ def solution(state: State) -> Solution:
     return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=_rho(state))
 
 
+@np.errstate(invalid="ignore")  # where kernel values overflow
 def report(state: State) -> PairReport:
     """The figures svm-train prints; of use once the run has ended, when every gradient is up to date."""
     variables, upper = state.variables, state.dual.upper

@@ -194,6 +194,22 @@ def test_an_interrupted_stream_leaves_the_model_so_far(signum: int, code: int, d
     assert model.read_bytes() == expected
 
 
+def test_a_stream_stopped_before_its_first_example_leaves_an_older_model(data: Path, model: Path, tmp_path: Path) -> None:
+    expected = learned(data, model)
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    with endless(empty, model, "--json") as running:
+        time.sleep(1.0)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=60) == 143  # its input still open
+        out, err = running.communicate()
+    if out:  # the signal came during training, not before
+        found = strict_json(out)
+        assert (found["rows"], found["snapshots"], found["model"]) == (0, 0, None)
+        assert "no model written" in err
+    assert model.read_bytes() == expected
+
+
 def test_a_killed_stream_leaves_the_last_snapshot(data: Path, model: Path) -> None:
     head = data.with_name("head")
     head.write_text("".join(data.read_text().splitlines(keepends=True)[:450]))

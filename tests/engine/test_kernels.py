@@ -284,4 +284,60 @@ def test_far_points_have_kernel_value_zero_to_rounding() -> None:
     X = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 1e4]])
     K = Engine(Rows.from_dense(X), Kernel(RBF, 10.0), "f8").block(np.arange(3), np.arange(3))
     assert (K[~np.eye(3, dtype=bool)] < 1e-300).all()
-    assert np.abs(np.diagonal(K) - 1).max() < 1e-6  # gamma·‖x‖² = 1e9 leaves seven digits
+    assert np.abs(np.diagonal(K) - 1).max() < 1e-11
+
+
+def rows_of_which_some_are_far() -> np.ndarray:
+    """A time stamp in one column and an account number in another, in every other row or so."""
+    rng = np.random.default_rng(17)
+    X = sparse_matrix(70, 9, 0.6, seed=17)
+    far = rng.random(70) < 0.5
+    X[far, 1] = 1.6e9 + rng.integers(0, 3, far.sum())
+    X[far, 4] = rng.integers(0, 3, far.sum()) * 123456789.0
+    return X
+
+
+def test_rbf_of_rows_far_from_the_origin(path: str) -> None:
+    X, kernel = rows_of_which_some_are_far(), Kernel(RBF, 0.5)
+    rows, everything = Rows.from_dense(X), np.arange(70)
+    exact = naive(kernel, X, X)
+    engine = Engine(rows, kernel)
+    K = engine.block(everything, everything)
+    assert np.abs(K - exact).max() < 1e-6  # scaling moves 1.6e9 by 2e-7
+    weights = np.random.default_rng(18).normal(size=(70, 2))
+    assert np.abs(cross_apply(rows, rows, kernel, weights) - K @ weights).max() < 1e-12
+    some = np.arange(0, 70, 3)
+    begun = np.ones((70, 2))
+    engine.apply(engine.packed, some, weights[some], begun)
+    assert np.abs(begun - 1 - K[:, some] @ weights[some]).max() < 1e-12
+    for kept in ("f4", "f8"):
+        out = np.empty((len(some), 70), kept)
+        engine.whole_rows(some, out)
+        assert np.array_equal(out, K[some].astype(kept))
+
+
+def test_a_far_pair_has_one_value_to_the_bit(path: str) -> None:
+    X, kernel = rows_of_which_some_are_far(), Kernel(RBF, 0.5)
+    engine, everything = Engine(Rows.from_dense(X), kernel), np.arange(70)
+    K = engine.block(everything, everything)
+    assert np.array_equal(K, K.T)
+    one = np.ones((1, 1))
+    for r in (0, 1, 40):  # alone, some rows are not far
+        single = cross_apply(Rows.from_dense(X), Rows.from_dense(X[[r]]), kernel, one)[:, 0]
+        assert np.array_equal(single, K[:, r])
+    near = np.flatnonzero(X[:, 1] < 1e9)
+    assert np.array_equal(cross_apply(Rows.from_dense(X[near]), Rows.from_dense(X[[0]]), kernel, one)[:, 0], K[near, 0])
+    apart = np.zeros(len(near))
+    engine.apply(engine.packed.take(near), near[:1], np.ones(1), apart)
+    assert np.array_equal(apart, K[near, near[0]])
+
+
+def test_values_of_far_rows_that_are_0_as_usual() -> None:
+    """Where h = 5e6 the usual form errs by 1e-9: enough to tell that a value is 0."""
+    X = sparse_matrix(40, 6, 0.9, seed=19, scale=300.0)
+    X[20:] = X[:20] + np.linspace(0, 0.05, 20)[:, None]
+    rows, kernel = Rows.from_dense(X), Kernel(RBF, 20.0)
+    K = Engine(rows, kernel).block(np.arange(40), np.arange(40))
+    exact = naive(kernel, X, X)
+    assert ((exact > 1e-3) & (exact < 1)).sum() > 20
+    assert np.abs(K - exact).max() < 1e-12

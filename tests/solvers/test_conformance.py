@@ -15,7 +15,7 @@ from zoo import CASES, LARGER, SMALL, Case, named, points, problem, without_bias
 from svmkit import parallel, solvers
 from svmkit.data import Floats
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, RBF, SIGMOID, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel, Problem, Solution
 from svmkit.solvers.base import Solver, run
 from svmkit.trace import Limits, Progress, Status
 
@@ -214,6 +214,24 @@ def test_extreme_costs_end_with_the_truth(name: str, kernel: Kernel, C: float, b
         K, beta = kernel_matrix(case), beta_of(case, result.solution)
         converged = violation(K, case, beta) <= 1e-3 + rounding(name, K, beta) + float64_noise(K, beta)
         assert converged or result.status != Status.CONVERGED
+
+
+@solver_names
+@pytest.mark.parametrize("scale", [1e8, 1e30, 1e140])
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 0.5, 0.5, 3)], ids=lambda kernel: kernel.name)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_that_overflow_end_in_numbers(name: str, scale: float, kernel: Kernel) -> None:
+    X, y = points(40, 3, seed=13)
+    solver, case = solvers.solver(name), own_form(name, problem(X * scale, y, kernel, 0.01))
+    if solver.supports(case) is not None:
+        return
+    result = run(solver, case, solver.Options(), eps=1e-3, limits=Limits(max_iter=20_000, time_limit_s=5.0))
+    assert_valid(name, result.solution, case)
+    assert (
+        result.status != Status.CONVERGED
+        or result.certificate.violation <= 1e-3 + result.certificate.noise
+        or name not in EXACT
+    )
 
 
 @solver_names

@@ -244,3 +244,16 @@ def test_wide_rows_among_narrow_ones_change_no_bit_by_cuts() -> None:
     for i in range(0, rows.n, 50):
         module.extend(parts, rows.part(i, min(i + 50, rows.n)), y[i : i + 50], weight[i : i + 50])
     assert same_bytes(module.solution(whole), module.solution(parts))
+
+
+@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("scale", [1e8, 1e30, 1e140])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_stream_of_raw_data_goes_on_and_ends_in_numbers(name: str, scale: float) -> None:
+    """Kernel values so large that multipliers vanish beside them: S may become empty on the way."""
+    module, state = begin(name, Kernel(LINEAR))
+    for seed in range(3):
+        X, y = points(30, 3, seed=seed)
+        module.extend(state, Rows.from_dense(X * scale), y, np.ones(30))
+    found = module.solution(state)
+    assert np.isfinite([found.rho, *found.coef, *found.basis.data]).all()

@@ -1,0 +1,66 @@
+"""rbf values of rows far from the origin, from differences: ‖x‖² + ‖z‖² − 2 x·z has lost them in rounding.
+
+In float64 the exponent of that form is off by some 2^−52 (h_x + h_z), h as in vector.py: with a time stamp of 1.6e9 among the
+features and gamma 1 by a thousand. So where either row has h above ``FAR_HALF``, its value is 2^(−‖s x − s z‖²/2), summed in
+ascending feature order until it is 0 for certain. Which way a value is computed depends on its two rows alone, and it is
+symmetric, so a pair keeps the one value it has on every path.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any
+
+from svmkit._jit import compiled, helper
+
+#: Below this the usual form is off by 2^−30 times the root of the number of features, at most.
+FAR_HALF = 2.0**21
+#: 2^(−_ZERO_FROM/2) is 0. So is a value of the usual form that is at most ``_ZERO``, where no h is above ``_FARTHEST``.
+_ZERO_FROM, _ZERO, _FARTHEST = 2200.0, 2.0**-1000, 2.0**40
+_HALF_LOG2 = 0.5 * log(2.0)
+
+_ROWS = "i8[:], i4[:], f8[:], f8[:], "
+
+
+@helper()
+def _value(indptr: Any, indices: Any, data: Any, r: Any, b_indptr: Any, b_indices: Any, b_data: Any, q: Any) -> Any:
+    k, k_end = indptr[r], indptr[r + 1]
+    m, m_end = b_indptr[q], b_indptr[q + 1]
+    square = 0.0
+    while (k < k_end or m < m_end) and square < _ZERO_FROM:
+        if k < k_end and m < m_end and indices[k] == b_indices[m]:
+            difference = data[k] - b_data[m]
+            k += 1
+            m += 1
+        elif m == m_end or (k < k_end and indices[k] < b_indices[m]):
+            difference = data[k]
+            k += 1
+        else:
+            difference = b_data[m]
+            m += 1
+        square += difference * difference
+    return exp(-_HALF_LOG2 * square)
+
+
+@compiled("void(" + _ROWS + "i8[:], " + _ROWS + "i8[:], i8, i8, f8[:, :])")
+def put_apart(
+    indptr: Any, indices: Any, data: Any, half: Any, rows: Any,
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, out: Any,
+) -> None:  # fmt: skip
+    """out[i, c] = K(rows[i], columns[c]) for c in c0 … c1−1 in place of the usual value, over pairs with a far row."""
+    for i in range(len(rows)):
+        r = rows[i]
+        for c in range(c0, c1):
+            q = columns[c]
+            farther = max(half[r], b_half[q])
+            if farther > FAR_HALF and not (farther <= _FARTHEST and out[i, c] <= _ZERO):
+                out[i, c] = _value(indptr, indices, data, r, b_indptr, b_indices, b_data, q)
+
+
+@compiled("void(f8[:, :], f8[:, :], i8[:], f8[:, :])")
+def add_products(values: Any, weights: Any, rows: Any, out: Any) -> None:
+    """out[rows[i]] += Σ_c values[i, c] · weights[c]."""
+    for i in range(len(rows)):
+        for c in range(len(weights)):
+            for j in range(weights.shape[1]):
+                out[rows[i], j] += values[i, c] * weights[c, j]
