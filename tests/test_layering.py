@@ -35,7 +35,16 @@ SHARED = {
     }
     | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch"},
     "maps": {"landmarks"},
-    "solvers": {"base", "lasvm_selection", "pegasos_linear", "pegasos_stream", "perceptron_stream", "sdca_linear", "smo_pace"},
+    "solvers": {
+        "base",
+        "ipm",
+        "lasvm_selection",
+        "pegasos_linear",
+        "pegasos_stream",
+        "perceptron_stream",
+        "sdca_linear",
+        "smo_pace",
+    },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {"asking", "comparison", "pictures", "approx_map", "approx_report", "approx_model"},

@@ -27,6 +27,8 @@ from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import Packed
 
+#: Free variables at most: their factor takes half the square of that in float64.
+MOST_FREE = 8192
 #: Rounds of pivots, and factors, before giving up; so many pivots must be left after a round of those before it.
 _MOST_ROUNDS, _MOST_FACTORS, _FEWER = 25, 4, 0.75
 #: Pivots from which a new factor costs less than the border: a share of the factor's size, but always so many.
@@ -47,7 +49,9 @@ class Variables(NamedTuple):
 
 
 def minimise(engine: Engine, start: Variables, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
-    """β and F of the minimum, its violation about eps or below; None where pivots do not settle or K is indefinite."""
+    """β and F of the minimum, its violation about eps or below; None where pivots do not settle, K is indefinite or too many
+    variables are free.
+    """
     beta, F = start.beta.copy(), start.F.copy()
     side = np.where(beta >= start.upper, 1, np.where(beta <= start.lower, -1, 0))
     sum_before = float(beta.sum())
@@ -57,7 +61,7 @@ def minimise(engine: Engine, start: Variables, bias: bool, eps: float) -> tuple[
         edge = np.where(side > 0, start.upper, start.lower)
         _move(engine, start, beta, F, np.flatnonzero((side != 0) & (beta != edge)), edge)
         free = np.flatnonzero(side == 0)
-        if len(free) == 0:
+        if not 0 < len(free) <= MOST_FREE:
             return None
         if system is None or not system.can_hold(free):
             factors += 1

@@ -6,7 +6,7 @@ Step      Mehrotra's predictor and corrector, then Gondzio's corrections, on w =
           α_i s_i = μ and (C_i − α_i) ξ_i = μ. With θ = 1/(s/α + ξ/(C − α)) all unknowns but w and b drop out:
           (I + XᵀΘX) Δw + XᵀΘ1 Δb = …,  1ᵀΘX Δw + 1ᵀΘ1 Δb = …: a Cholesky factor of order d, one refinement
 Stops     when α, its small distances from a bound closed, violates KKT by at most eps, w made anew from it; stalled where
-          steps have no length left
+          steps have no length left or rounding leaves no factor
 Memory    the rows, a few d × d matrices, some vectors of length n; n·d² multiplications a step, 10 to 35 steps in all
 Paper     Ferris & Munson, SIAM J. Optimization 13 (2002) 783–804, whose matrix D + ZZᵀ of order n this one of order d replaces
           (Sherman, Morrison & Woodbury); Mehrotra, SIAM J. Optimization 2 (1992) 575–601; Gondzio, Computational
@@ -16,7 +16,7 @@ Paper     Ferris & Munson, SIAM J. Optimization 13 (2002) 783–804, whose matri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ MOST_FEATURES = 4096
 #: A step goes this share of the way to the boundary.
 _SHARE = 0.995
 #: Steps shorter than this so many times in a row, or so many in all: nothing is gained any more.
-_SHORT, _PATIENCE, _MOST_STEPS = 1e-6, 3, 300
+_SHORT, _PATIENCE, MOST_STEPS = 1e-6, 3, 300
 #: Corrections of a step at most, how much longer they try to make it, and how much they must.
 _CORRECTIONS, _WISH, _WORTH = 3, 0.5, 0.025
 #: Margins of free rows are off by about √(μ/C); from this many times eps on, a look may pay.
@@ -65,6 +65,14 @@ def supports(problem: Problem) -> str | None:
             f"Use --solver sdca; or after a map, a --dim of {MOST_FEATURES} or less"
         )
     return None
+
+
+class _Closed(NamedTuple):
+    """α with its small distances from a bound closed, w and rho made from it."""
+
+    alpha: Floats
+    w: Floats
+    rho: float
 
 
 class _Point(NamedTuple):
@@ -94,7 +102,10 @@ class _Point(NamedTuple):
 
 @dataclass
 class _State:
-    """``rows, y, upper``: those of the problem with C_i > 0 (``used``), features renumbered 1, 2, …; w's place 0 is unused."""
+    """``rows, y, upper``: those of the problem with C_i > 0 (``used``), features renumbered 1, 2, …; w's place 0 is unused.
+
+    ``closed`` violates KKT least of all so far, by ``violation``.
+    """
 
     problem: Problem
     eps: float
@@ -104,7 +115,7 @@ class _State:
     upper: Floats
     names: NDArray[np.int32]
     point: _Point
-    rho: float = 0.0
+    closed: _Closed | None = None
     steps: int = 0
     products: int = 0
     short: int = 0
@@ -146,7 +157,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     point = _Point(np.zeros(len(names) + 1), 0.0, alpha, upper - alpha, np.full(n, 2.0), np.ones(n))
     state = _State(problem, eps, used, rows, y, upper, names, point)
     if one_sided:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
-        state.rho, state.done, state.violation = float(np.sign(minus - plus)), True, 0.0
+        state.closed = _Closed(point.alpha, point.w, float(np.sign(minus - plus)))
+        state.done, state.violation = True, 0.0
     return state
 
 
@@ -168,10 +180,24 @@ def advance(state: _State, budget: int) -> Progress:
 
 
 def solution(state: _State) -> Solution:
-    """w as one row, with α."""
-    alpha = np.zeros(state.problem.n)
-    alpha[state.used] = state.point.alpha
-    return as_one_row(state.point.w[1:], state.names, state.problem.rows.n_features, state.rho, alpha)
+    """w as one row, with α; before the end as the interior point has them."""
+    p = state.point
+    found = state.closed if state.closed is not None and state.done else _Closed(p.alpha, p.w, -p.b)
+    alpha = _of_all(state, found.alpha)
+    return as_one_row(found.w[1:], state.names, state.problem.rows.n_features, found.rho, alpha)
+
+
+def nearest(state: _State) -> tuple[Floats, float]:
+    """The feasible α (n,) of least violation so far, and that; 0 and infinity where there is none."""
+    if state.closed is None:
+        return np.zeros(state.problem.n), inf
+    return _of_all(state, state.closed.alpha), state.violation
+
+
+def _of_all(state: _State, alpha: Floats) -> Floats:
+    found = np.zeros(state.problem.n)
+    found[state.used] = alpha
+    return found
 
 
 # --- one step -------------------------------------------------------------------------------------------------------------
@@ -191,12 +217,11 @@ def _step(state: _State) -> None:
     step = _corrected(newton, p, ahead, target)
     length = min(1.0, _SHARE * _way(p, step))
     state.point = p.moved(step, length)
-    state.rho = -state.point.b
     state.steps += 1
     state.short = state.short + 1 if length < _SHORT else 0
     if mu <= (_LOOK_FROM * state.eps) ** 2 * float(state.upper.mean()):
         _close(state)
-    state.stalled = not state.done and (state.short >= _PATIENCE or state.steps >= _MOST_STEPS)
+    state.stalled = not state.done and (state.short >= _PATIENCE or state.steps >= MOST_STEPS)
 
 
 def _corrected(newton: _Newton, p: _Point, ahead: _Point, target: float) -> _Point:
@@ -286,7 +311,7 @@ def _way(p: _Point, step: _Point) -> float:
 
 
 def _close(state: _State) -> None:
-    """Puts each α that is nearer to a bound than its margin to 1 on that bound; done if then KKT is violated by eps at most."""
+    """Puts each α that is nearer to a bound than its margin to 1 on that bound; done if KKT is then violated by eps at most."""
     p, y, upper = state.point, state.y, state.upper
     below, above = p.s - p.alpha / upper, p.xi - p.beta / upper
     alpha = np.where((below > 0) & (below >= above), 0.0, np.where(above > 0, upper, p.alpha))
@@ -298,11 +323,11 @@ def _close(state: _State) -> None:
             alpha -= y * room * (excess / float(room.sum()))
     w = state.fold(y * alpha)
     F = y - state.dots(w)
-    state.violation = kkt_violation(F, y * alpha, y, upper, state.problem.bias)
-    if state.violation <= state.eps:
-        state.point = p._replace(w=w, alpha=alpha)
-        state.rho = -_threshold(F, y * alpha, y * upper) if state.free else 0.0
-        state.done = True
+    violation = kkt_violation(F, y * alpha, y, upper, state.problem.bias)
+    if not violation >= state.violation:
+        state.violation = violation
+        state.closed = _Closed(alpha, w, -_threshold(F, y * alpha, y * upper) if state.free else 0.0)
+    state.done = state.violation <= state.eps
 
 
 def _threshold(F: Floats, beta: Floats, ends: Floats) -> float:

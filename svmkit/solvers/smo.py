@@ -13,6 +13,8 @@ K[active, changed]·Δβ then brings F up to date. Now and again variables that 
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every other round ends with the minimum in the span
 of the last iterates (span.py); where that is not enough, Newton steps take all active variables there at once (pivots.py).
+Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once as much work
+is done as an interior point takes, that leads near the optimum (ipm.py), and pair steps go on from there.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -29,11 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
-from svmkit.engine import pivots, qp
+from svmkit.engine import linear, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.solvers import ipm
 from svmkit.solvers.smo_pace import Pace
 from svmkit.trace import Progress
 
@@ -107,6 +110,7 @@ class _State:
     previous: Ints
     pace: Pace
     span: Span
+    n_features: int
     block: _Block | None = None
     steps: int = 0
     rounds: int = 0
@@ -140,6 +144,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         previous=np.empty(0, np.int64),
         pace=Pace(len(dual.sign), eps),
         span=Span(),
+        n_features=len(linear.feature_names(problem.rows)) if problem.kernel.kind == LINEAR else 0,
     )
 
 
@@ -200,6 +205,8 @@ def _open_round(state: _State) -> None:
     if state.violation <= state.eps:
         _check(state)
         return
+    if _worth_an_interior_point(state) and _interior_point(state):
+        return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
@@ -256,6 +263,25 @@ def _newton(state: _State) -> bool:
     beta, active.F = found
     state.drift2 += float((beta - active.beta) @ (beta - active.beta))
     active.beta = beta
+    return True
+
+
+def _worth_an_interior_point(state: _State) -> bool:
+    """Whether pair steps have taken as long; only for linear rows of features that are not too many."""
+    rows, n_features = state.problem.rows, state.n_features
+    return 0 < n_features <= ipm.MOST_FEATURES and state.pace.interior_is_quicker(_work(state), len(rows.data), n_features)
+
+
+def _interior_point(state: _State) -> bool:
+    """Takes all variables to where ipm.py leads; False where that is no nearer to the optimum than they are."""
+    found = ipm.start(state.problem, ipm.Options(), 0.5 * state.eps, 0)
+    state.evaluations_before += ipm.advance(found, ipm.MOST_STEPS).kernel_evaluations
+    alpha, violation = ipm.nearest(found)
+    if not violation < state.violation:
+        return False
+    state.previous = state.variables.restore(np.empty(0, np.int64))
+    state.variables.whole.beta = state.problem.y * alpha
+    _refresh(state, state.variables.whole.number)
     return True
 
 

@@ -1,5 +1,5 @@
-"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps would be quicker than more rounds, and
-whether it has stalled.
+"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps or an interior point would be quicker
+than more rounds, and whether it has stalled.
 
 Work is counted in kernel values. Rounds crawl near the minimum where K is ill-conditioned: what they have left to do is judged
 by what halving the violation has cost of late, Newton steps by the cube of the number of free variables.
@@ -12,14 +12,18 @@ from math import inf, log
 import numpy as np
 
 from svmkit.engine.active import Variables
+from svmkit.engine.pivots import MOST_FREE
 
 #: From this share of the first violation on a run is near the minimum.
 _NEAR_SHARE = 0.1
-#: Newton steps on the free variables begin when the violation is this share of the first one, on at most so many, if rounds
-#: seem to have so many times that work left to do; a try that follows has to promise so many times more than the one before.
-_NEWTON_SHARE, _NEWTON_FREE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 8192, 1.5, 4.0
+#: Newton steps on the free variables begin when the violation is this share of the first one, if rounds seem to have so many
+#: times that work left to do; a try that follows has to promise so many times more than the one before.
+_NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 1.5, 4.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
+#: Steps an interior point takes, about, and how many multiplications last as long as one of a sparse row's and as passes over
+#: one row's unknowns.
+_INTERIOR_STEPS, _SPARSE, _A_ROW = 35, 16.0, 2000.0
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
@@ -29,13 +33,14 @@ class Pace:
     """Of a run over ``n`` variables that stops at ``eps``: ``mark`` is where the violation had last halved."""
 
     def __init__(self, n: int, eps: float) -> None:
-        self._eps = eps
+        self._n, self._eps = n, eps
         self._first = 0.0
         self._least = self._reviewed = inf
         self._every = max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * n)
         self._next_review, self._idle = _REVIEW_STEPS, 0
         self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
         self._gain = _NEWTON_GAIN
+        self._interior_was_tried = False
 
     def note(self, violation: float) -> None:
         """The violation at the begin of a round."""
@@ -63,7 +68,7 @@ class Pace:
             self._halving_work = work - self._mark_work
             self._mark, self._mark_work = violation, work
         n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
-        if violation > _NEWTON_SHARE * self._first or not 0 < n_free <= _NEWTON_FREE:
+        if violation > _NEWTON_SHARE * self._first or not 0 < n_free <= MOST_FREE:
             return False
         nonzeros = len(active.packed.indices) / len(active.beta)
         cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
@@ -73,3 +78,10 @@ class Pace:
     def newton_was_tried(self) -> None:
         """The next try has to promise more."""
         self._gain *= _NEWTON_AGAIN
+
+    def interior_is_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
+        """Whether as much has been done as an interior point takes for linear rows; True once at most."""
+        a_step = _SPARSE * nonzeros * n_features + float(n_features) ** 3 + _A_ROW * self._n
+        due = not self._interior_was_tried and work >= (_INTERIOR_STEPS * a_step + _NEWTON_START) / _MULTIPLICATIONS
+        self._interior_was_tried |= due
+        return due

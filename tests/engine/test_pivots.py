@@ -9,7 +9,7 @@ import pytest
 from oracle import dual_objective, kernel_matrix, optimum, violation
 from zoo import points, problem
 
-from svmkit.data import Floats
+from svmkit.data import Floats, Ints
 from svmkit.engine import pivots
 from svmkit.engine.kernels import Engine
 from svmkit.problem import RBF, SIGMOID, Bias, Kernel, Problem
@@ -107,3 +107,22 @@ def test_far_from_the_optimum_it_gives_up_or_is_right() -> None:
             F = case.y - kernel_matrix(case) @ found[0]
             assert F[found[0] < begin.upper].max() - F[found[0] > begin.lower].min() <= 2e-6
     assert any(outcomes)
+
+
+def test_a_free_set_that_grows_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step can free many variables at once: of linear rows of few features nearly all. Their factor would not fit."""
+    case = hard_problem(300, 30.0, "free")
+    start = rough(case, 1.0)
+    engine, begin = from_beta(case, start)
+    n_free = int(np.count_nonzero((begin.lower < begin.beta) & (begin.beta < begin.upper)))
+    sizes = []
+    factor = pivots.Factor
+
+    def noted(engine: Engine, rows: Ints, ridge: float) -> pivots.Factor:
+        sizes.append(len(rows))
+        return factor(engine, rows, ridge)
+
+    monkeypatch.setattr(pivots, "Factor", noted)
+    monkeypatch.setattr(pivots, "MOST_FREE", n_free)
+    assert pivots.minimise(engine, begin, True, 1e-6) is None
+    assert sizes == [n_free]

@@ -13,7 +13,7 @@ import zoo
 from svmkit.data import Ints
 from svmkit.engine import active, kernels
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import smo, smo_pace
+from svmkit.solvers import ipm, smo, smo_pace
 from svmkit.trace import Progress
 
 EVERY = 10**9
@@ -226,3 +226,28 @@ def test_minima_in_the_span_of_rounds_shorten_an_ill_conditioned_run(bias: str, 
         found.append((oracle.dual_objective(K, problem.y, beta), progress.kernel_evaluations))
     assert abs(found[0][0] - found[1][0]) <= 1e-6 * abs(found[1][0])
     assert found[0][1] < 0.7 * found[1][1]
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("useful", [True, False])
+def test_an_interior_point_ends_linear_runs_that_pair_steps_do_not(
+    bias: str, useful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Features of size 1 to 10⁴. Where the interior point is of no use, pair steps go on as if it had not been asked."""
+    monkeypatch.setattr(smo_pace, "_NEWTON_START", 1e7)
+    X, y = zoo.points(500, 6, seed=23, noise=0.3)
+    problem = replace(zoo.problem(X * 10.0 ** np.linspace(0, 4, 6), y, Kernel(LINEAR), 100.0), bias=bias)
+    if not useful:
+        monkeypatch.setattr(ipm, "nearest", lambda state: (np.zeros(500), np.inf))
+    state = smo.start(problem, smo.Options(working_set=64), 1e-3, 0)
+    progress = smo.advance(state, 1_000_000)
+    assert progress.done == useful
+    K = oracle.kernel_matrix(problem)
+    beta = oracle.beta_of(problem, smo.solution(state))
+    best = oracle.optimum(problem, K)
+    if useful:
+        assert progress.steps < 100_000
+        assert oracle.violation(K, problem, beta) <= 1e-3 + 1e-12 * np.abs(K).max()
+        assert best - oracle.dual_objective(K, problem.y, beta) <= 1e-3 * problem.upper.sum()  # eps Σ C bounds the gap
+    else:
+        assert oracle.dual_objective(K, problem.y, beta) < best
