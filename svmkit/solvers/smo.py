@@ -11,8 +11,8 @@ A round takes q variables (half kept from the last round, free ones first, the r
 kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
 K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
-Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every other round ends with the minimum in the span
-of the last iterates (span.py); where that is not enough, Newton steps take all active variables there at once (pivots.py).
+Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
+span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once as much work
 is done as an interior point takes, that leads near the optimum (ipm.py), and pair steps go on from there.
 
@@ -61,7 +61,7 @@ _FLOAT32_ERROR = 5e-7
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
-_SPAN_ROUNDS = 2
+_SPAN_ROUNDS = 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
 #: it counts as stalled.
 _PATIENCE = 3
