@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
-from svmkit.engine import linear, pivots, qp
+from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
@@ -110,7 +110,6 @@ class _State:
     previous: Ints
     pace: Pace
     span: Span
-    n_features: int
     block: _Block | None = None
     steps: int = 0
     rounds: int = 0
@@ -144,7 +143,6 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         previous=np.empty(0, np.int64),
         pace=Pace(len(dual.sign), eps),
         span=Span(),
-        n_features=len(linear.feature_names(problem.rows)) if problem.kernel.kind == LINEAR else 0,
     )
 
 
@@ -268,8 +266,10 @@ def _newton(state: _State) -> bool:
 
 def _worth_an_interior_point(state: _State) -> bool:
     """Whether pair steps have taken as long; only for linear rows of features that are not too many."""
-    rows, n_features = state.problem.rows, state.n_features
-    return 0 < n_features <= ipm.MOST_FEATURES and state.pace.interior_is_quicker(_work(state), len(rows.data), n_features)
+    rows = state.problem.rows
+    if state.problem.kernel.kind != LINEAR or rows.n_features > ipm.MOST_FEATURES:
+        return False
+    return state.pace.interior_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
 def _interior_point(state: _State) -> bool:
