@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(action: Callable[[], Any]) -> int:
     """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
     streams.settle()
-    with handling({signal.SIGTERM: _terminate}):
+    with handling({signal.SIGTERM: _terminate, signal.SIGINT: signal.default_int_handler}):
         return _exit_code(action)
 
 

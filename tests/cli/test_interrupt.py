@@ -111,6 +111,37 @@ def test_before_training_there_is_nothing_to_save(signum: int, code: int, text: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("entry", "module"),
+    [
+        ("svmkit", "click"),
+        ("svm_train", "svmkit.config"),
+        ("svm_predict", "svmkit.cli.compat.tool"),
+        ("svm_scale", "svmkit.cli.compat.tool"),
+    ],
+)
+def test_while_a_command_loads_the_signal_ends_it_without_a_traceback(entry: str, module: str) -> None:
+    script = f"""
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from svmkit.__main__ import {entry}
+{entry}()
+"""
+    command = [sys.executable, "-c", script, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, preexec_fn=ignore)
+    assert (done.returncode, "Traceback" in done.stderr) == (0 if entry == "svmkit" else 1, False)
+
+
 def test_signals_ignored_from_the_start_stay_ignored() -> None:
     """As in a script's background jobs: a Ctrl-C meant for what runs in front must not reach them."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -26,7 +26,8 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
     if argv is None:
         streams.leave(run_tool(name, usage, body, sys.argv[1:]))
     streams.settle()
-    with handling({signal.SIGTERM: signal.default_int_handler}):  # so that temporary files go, as with Ctrl-C
+    stop = signal.default_int_handler  # for SIGTERM too, so that temporary files go
+    with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
         return _exit_code(name, usage, body, list(argv))
 
 
