@@ -17,12 +17,11 @@ from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs
 from svmkit.pairs import Pair, group_classes, kernel_of, label_factors, pair_problem, refuse_huge_values, usable_examples
 from svmkit.problem import LINEAR, Kernel, Solution
-from svmkit.solvers import NAMES as SOLVERS
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Solver, SolverResult, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.turns import Turn, run_in_turn
-from svmkit.warm import Warm, first_alpha
+from svmkit.warm import Warm, check_solver, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 
@@ -117,7 +116,8 @@ def fit(
     module = solver_named(config.solver)
     options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
     _check_patience(config, module, holdout)
-    _check_warm(config, module, warm)
+    if warm is not None:
+        check_solver(config.solver)
     began = time.perf_counter()
     own, own_kernel = dataset, kernel
     on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout)
@@ -213,12 +213,6 @@ def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None
         raise UsageError("--patience: there is no held-out error to watch; give --holdout")
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
-
-
-def _check_warm(config: TrainConfig, module: Solver, warm: Warm | None) -> None:
-    if warm is not None and not getattr(module, "WARM", False):
-        able = ", ".join(name for name in SOLVERS if getattr(solver_named(name), "WARM", False))
-        raise UsageError(f"--init: solver {config.solver} begins anew each time; those that go on from a model are {able}")
 
 
 def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:

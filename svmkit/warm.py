@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from svmkit import solvers
 from svmkit.certificate import balanced
 from svmkit.data import Dataset, Floats, Ints, stack
 from svmkit.errors import ModelError, UsageError
@@ -29,6 +30,13 @@ class Warm:
     dataset: Dataset
     place: Ints
     n_added: int
+
+
+def check_solver(name: str) -> None:
+    """Raises UsageError where the solver called ``name`` cannot go on from a model."""
+    if not getattr(solvers.solver(name), "WARM", False):
+        able = ", ".join(other for other in solvers.NAMES if getattr(solvers.solver(other), "WARM", False))
+        raise UsageError(f"--init: solver {name} begins anew each time; those that go on from a model are {able}")
 
 
 def join(dataset: Dataset, model: Model) -> Warm:

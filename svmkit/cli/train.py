@@ -149,7 +149,7 @@ def command(
     _check_streams(data, holdout, model, trace, as_json)
     files.check_output(model, data)
     if init is not None:
-        initial.check(init, data, holdout)
+        initial.check(init, data, holdout, config.solver)
     if trace is not None:
         files.check_output(trace, data, model)
     if asks:

@@ -43,6 +43,14 @@ def test_missing_support_vectors_are_told(old: Path, tmp_path: Path) -> None:
     assert "train on both" in done.stderr
 
 
+@pytest.mark.parametrize("solver", ["pegasos", "sbp", "asset"])
+def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "--init", tmp_path / "old.model", "--solver", solver, old, tmp_path / "m")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"svmkit: --init: solver {solver} begins anew each time; those that go on")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
