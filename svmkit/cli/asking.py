@@ -152,12 +152,11 @@ def train_pool(
         pool = Pool(asked.pool, reporter.warn)
         learner = Learner(config, names, _begin(data, reporter), pool.dataset)
         held_out = None if holdout is None else files.read_data(holdout, reporter)
-        log = Log(log_path, pool.mark)
+        log = Log(log_path, pool.mark, pool.n, names.tolist())
         oracle = _oracle(asked.oracle or "", pool, names, reporter)
         with Interrupts(quiet) as stop:
             dialogue = _Dialogue(oracle, pool, names, log, stop.interrupted)
-            known = {row: label for row, label in log.answers.items() if row < pool.n}
-            result = _learn(learner, known, dialogue, config, asked, held_out, trace, reporter, log, stop, lost)
+            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, log, stop, lost)
             write_model(model, result.model)
         oracle.close()
         log.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from svmkit.errors import DataError, OutputError
@@ -108,9 +108,12 @@ class Lines:
 class Log:
     """The answers so far, {row (from 0): label}, and the file they stand in."""
 
-    def __init__(self, path: str, pool_mark: str) -> None:
-        """Reads the log, or begins one. Raises DataError for one of another pool, OutputError where it cannot be written."""
+    def __init__(self, path: str, pool_mark: str, n_rows: int, labels: Sequence[int]) -> None:
+        """Reads the log, or begins one. Raises DataError for a file that is no log, or that of another pool, or holds an answer
+        that this pool of ``n_rows`` with these ``labels`` cannot have; OutputError where it cannot be written.
+        """
         self.path = path
+        self._n_rows, self._labels = n_rows, labels
         self.answers: dict[int, int] = {}
         head = f"# labels asked for by svmkit train, of a pool of {pool_mark}\n"
         try:
@@ -120,9 +123,9 @@ class Log:
             whole = content[: content.rfind(b"\n") + 1]  # a line cut short by a crash is no answer
         except OSError as error:
             raise OutputError(f"--oracle-log {path}: cannot be written: {error.strerror}") from None
-        if whole:
+        if whole or not head.encode().startswith(content):
             try:
-                self._read(whole.decode("utf-8", "replace"), head)
+                self._read((whole or content).decode("utf-8", "replace"), head)
             except DataError:
                 self._file.close()
                 raise
@@ -134,15 +137,20 @@ class Log:
         lines = text.splitlines(keepends=True)
         if lines[0] != head:
             why = "its answers are about another pool" if lines[0].startswith(head[:20]) else "it is no log of labels"
-            raise DataError(f"--oracle-log {self.path}: {why}; name another file", f"it begins with {lines[0].strip()!r}")
+            raise DataError(f"--oracle-log {self.path}: {why}; name another file", f"it begins with {lines[0].strip()[:80]!r}")
         for number, line in enumerate(lines[1:], start=2):
             if line.startswith("#"):
                 continue
+            where = f"--oracle-log {self.path}, line {number}"
             try:
                 row, label = map(int, line.split())
             except ValueError:
-                where = f"--oracle-log {self.path}, line {number}"
                 raise DataError(f"{where}: {line.strip()!r} is not a row and its label") from None
+            if not 1 <= row <= self._n_rows:
+                raise DataError(f"{where}: there is no row {row} in a pool of {self._n_rows:,}; mend or remove the line")
+            if label not in self._labels:
+                known = " or ".join(map(str, self._labels))
+                raise DataError(f"{where}: the label of row {row} is {label}, not {known}; see --labels")
             self.answers[row - 1] = label
 
     def add(self, row: int, label: int) -> None:

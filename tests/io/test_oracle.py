@@ -79,27 +79,31 @@ def test_lines_in_pieces_and_the_end() -> None:
 # --- the log --------------------------------------------------------------------------------------------------------------
 
 
+def log_at(path: Path, n_rows: int = 5) -> Log:
+    return Log(str(path), f"{n_rows} rows", n_rows, [1, -1])
+
+
 def begin(path: Path) -> None:
-    log = Log(str(path), "5 rows")
+    log = log_at(path)
     log.add(3, -1)
     log.close()
 
 
 def answers(path: Path) -> dict[int, int]:
-    log = Log(str(path), "5 rows")
+    log = log_at(path)
     log.close()
     return log.answers
 
 
 def test_answers_are_there_at_once_and_again(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(str(path), "5 rows")
+    log = log_at(path)
     log.add(3, -1)
     log.note("remark")
     log.add(0, 1)
     assert path.read_text().splitlines()[1:] == ["4 -1", "# remark", "1 1"]
     log.close()
-    log = Log(str(path), "5 rows")
+    log = log_at(path)
     assert log.answers == {3: -1, 0: 1}
     log.add(1, 1)
     log.close()
@@ -111,7 +115,7 @@ def test_a_line_cut_short_is_no_answer(tmp_path: Path) -> None:
     begin(path)
     with path.open("a") as file:
         file.write("12")
-    log = Log(str(path), "5 rows")
+    log = log_at(path)
     assert log.answers == {3: -1}
     log.add(2, 1)
     log.close()
@@ -123,16 +127,36 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     begin(path)
     before = path.read_bytes()
     with pytest.raises(DataError, match="its answers are about another pool"):
-        Log(str(path), "6 rows")
+        log_at(path, 6)
     assert path.read_bytes() == before
     path.write_text("1 1:1\n")
     with pytest.raises(DataError, match="no log of labels"):
-        Log(str(path), "5 rows")
-    path.write_bytes(before + b"four\n")
-    with pytest.raises(DataError, match="line 3: 'four' is not a row and its label"):
-        Log(str(path), "5 rows")
+        log_at(path)
+    for line, why in (
+        ("four", "'four' is not a row and its label"),
+        ("6 1", "there is no row 6 in a pool of 5"),
+        ("0 1", "there is no row 0"),
+        ("2 3", "the label of row 2 is 3, not 1 or -1"),
+    ):
+        path.write_bytes(before + f"{line}\n".encode())
+        with pytest.raises(DataError, match=f"log, line 3: {why}"):
+            log_at(path)
+        assert path.read_bytes() == before + f"{line}\n".encode()
+    path.write_text("no line at all")
+    with pytest.raises(DataError, match="no log of labels"):
+        log_at(path)
+    assert path.read_text() == "no line at all"
+
+
+def test_a_log_whose_first_line_was_cut_short_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    begin(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:10])
+    begin(path)
+    assert path.read_bytes() == whole
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"--oracle-log .*no/log"):
-        Log(str(tmp_path / "no" / "log"), "5 rows")
+        log_at(tmp_path / "no" / "log")
