@@ -144,7 +144,7 @@ def train_pool(
 
     assert asked.pool is not None
     log_path = asked.oracle_log or f"{model}.labels"
-    _check_files(data, model, asked, holdout, log_path)
+    _check_files(data, model, asked, holdout, log_path, trace)
     names = np.array(labels or (1, -1), dtype=np.int64)
     lost: list[str] = []
     with Reporter(quiet, config) as reporter:
@@ -170,7 +170,7 @@ def train_pool(
     return 1 if lost else 0
 
 
-def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str) -> None:
+def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str, trace: str | None) -> None:
     if model == "-":
         raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
     assert asked.pool is not None
@@ -180,7 +180,8 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
         raise UsageError(f"{' and '.join(readers)} cannot both be standard input")
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")
-    files.check_output(log, data, model, asked.pool, *([asked.oracle] if asked.oracle else []))
+    others = (data, model, asked.pool, asked.oracle, holdout, trace)
+    files.check_output(log, *(path for path in others if path is not None))
 
 
 def _begin(data: str, reporter: Reporter) -> Dataset | None:

@@ -147,11 +147,12 @@ def command(
         raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
     _check_streams(data, holdout, model, trace, as_json)
-    files.check_output(model, data)
+    read = [path for path in (data, holdout, pool.pool, pool.oracle) if path is not None]
+    files.check_output(model, *read)  # it may be that of --init
     if init is not None:
         initial.check(init, data, holdout, config.solver)
     if trace is not None:
-        files.check_output(trace, data, model)
+        files.check_output(trace, model, *read, *([init] if init else []))
     if asks:
         return train_pool(data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet)
     if streams:

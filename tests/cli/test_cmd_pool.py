@@ -184,6 +184,26 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, pool: Pat
     assert not Path(f"{model}.labels").exists()
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--pool", "pool", "--oracle", "labels", "/dev/null", "pool"),
+        ("--pool", "pool", "--oracle", "labels", "/dev/null", "labels"),
+        ("--pool", "pool", "--oracle", "labels", "--trace", "pool", "/dev/null", "m"),
+        ("--pool", "pool", "--oracle", "labels", "--trace", "labels", "/dev/null", "m"),
+        ("--pool", "pool", "--oracle", "labels", "--trace", "log", "--oracle-log", "log", "/dev/null", "m"),
+        ("--pool", "pool", "--oracle", "labels", "--holdout", "labelled", "--oracle-log", "labelled", "/dev/null", "m"),
+    ],
+    ids=" ".join,
+)
+def test_no_output_takes_the_place_of_an_input_or_another_output(args: tuple[str, ...], pool: Path) -> None:
+    before = {path: path.read_bytes() for path in pool.parent.iterdir()}
+    done = svmkit(*TRAIN, *args, cwd=pool.parent)
+    assert done.returncode == 2
+    assert "names one file for two purposes" in done.stderr
+    assert {path: path.read_bytes() for path in pool.parent.iterdir()} == before
+
+
 def test_labels_of_another_pool_are_refused(pool: Path, model: Path) -> None:
     learned(pool, model, "--oracle", pool.parent / "labels", "--max-labels", 10)
     with pool.open("a") as file:
