@@ -35,7 +35,10 @@ class ActiveSolver(Solver, Protocol):
     """A solver that chooses what it learns."""
 
     def choose(self, state: Any) -> int:
-        """The row whose label is wanted next, −1 where none is left; it waits for ``learn``."""
+        """The row whose label is wanted next, −1 where none is left; it waits for ``learn`` or ``put_back``."""
+
+    def put_back(self, state: Any) -> None:
+        """The row chosen last is one of those still to come again."""
 
     def learn(self, state: Any, row: int, label: float) -> None:
         """Learns the row chosen, or any other where none has been, with its label ±1."""
@@ -108,6 +111,10 @@ class Learner:
         """The pool's row (from 0) whose label is wanted next, or −1."""
         row = self.solver.choose(self.state)
         return row if row < 0 else row - self.first
+
+    def put_back(self) -> None:
+        """Takes the choice back."""
+        self.solver.put_back(self.state)
 
     def learn(self, row: int, label: int) -> None:
         """Learns a row of the pool."""
@@ -189,6 +196,9 @@ def learn_pool(
         row = learner.choose()
         if row < 0:
             break
+        if left and row not in left:
+            learner.put_back()
+            row = next(iter(left))
         label = left.pop(row, None)
         if label is None:
             label = ask(row)
@@ -196,11 +206,7 @@ def learn_pool(
                 status = Status.INTERRUPTED if interrupted() else Status.COMPLETED
                 break
             n_asked += 1
-            learn(row, label)
-            for other in list(left):
-                learn(other, left.pop(other))
-        else:
-            learn(row, label)
+        learn(row, label)
         if interrupted():
             status = Status.INTERRUPTED
             break

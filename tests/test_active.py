@@ -100,6 +100,21 @@ def test_answers_that_are_not_chosen_again_are_learned_all_the_same() -> None:
     assert len(asked) == 30
 
 
+@pytest.mark.parametrize("selection", ["active", "autoactive", "random"])
+def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: str) -> None:
+    _, labels = learner()
+    known = {row: int(labels[row]) for row in range(100, 150)}
+    config = replace(CONFIG, solver_options=(("selection", selection),))
+    for most in (20, 50):
+        found, asked = course(config, known=known, max_labels=most)
+        assert (found.last.labels, asked) == (most, [])
+    taught, _ = learner(config)
+    found = learn_pool(taught, known, lambda row: None)
+    assert (found.last.labels, found.n_asked) == (50, 0)
+    found, asked = course(config, known=known)
+    assert sorted([*asked, *known]) == list(range(400))
+
+
 def test_the_last_answer_may_be_none() -> None:
     taught, labels = learner()
     asked: list[int] = []

@@ -169,6 +169,10 @@ class SupportSet:
         self.staged[slots.SLOT, here] = -1
         self.counts[slots.N_STAGED] += n
 
+    def unstage(self) -> None:
+        """Takes back the example staged last, which waits."""
+        self.counts[slots.N_STAGED] -= 1
+
     def label(self, y: Floats) -> None:
         """Says the labels of the examples staged last."""
         self.examples[slots.EXAMPLE_LABEL, self._first : self._first + len(y)] = y

@@ -194,6 +194,13 @@ def choose(state: State) -> int:
     return row
 
 
+def put_back(state: State) -> None:
+    """The example chosen last is one of those still to come again."""
+    assert state.selection is not None
+    state.selection.at -= 1
+    state.support.unstage()
+
+
 def learn(state: State, row: int, label: float) -> None:
     """Learns ``row`` with its label, ±1: the example chosen last, or any other of those still to come."""
     selection, support = state.selection, state.support
