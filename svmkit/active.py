@@ -148,6 +148,8 @@ def _check(config: TrainConfig, labels: Ints) -> None:
         raise UsageError("-t 4: a pool has no kernel matrix; give the examples' features")
     if config.map is not None:
         raise UsageError("--map: solvers that choose examples work on kernel values")
+    if config.max_iter is not None:
+        raise UsageError("--max-iter: what ends the learning of a pool is --max-labels")
     if config.lam is not None:
         raise UsageError("--lambda: how many labels there will be is not known ahead; give -c")
     if config.class_weight:
@@ -163,6 +165,7 @@ def learn_pool(
     *,
     max_labels: int | None = None,
     time_limit_s: float | None = None,
+    max_evaluations: int | None = None,
     interrupted: Callable[[], bool] = lambda: False,
     holdout: Dataset | None = None,
     on_row: Callable[[ActiveRow], None] = lambda row: None,
@@ -212,6 +215,9 @@ def learn_pool(
             break
         if time_limit_s is not None and time.perf_counter() - seconds_compiling() - began >= time_limit_s:
             status = Status.TIME_LIMIT
+            break
+        if max_evaluations is not None and learner.solver.progress(learner.state).kernel_evaluations >= max_evaluations:
+            status = Status.MAX_EVALUATIONS
             break
     learner.finish(interrupted)
     last = row_now()

@@ -133,6 +133,7 @@ def train_pool(
     trace: str | None,
     as_json: bool,
     quiet: bool,
+    strict: bool,
 ) -> int:
     """Learns DATA and what the solver chooses of the pool, writes MODEL, reports; the exit code."""
     import numpy as np
@@ -167,7 +168,9 @@ def train_pool(
         raise dialogue.failure
     if stop.interrupted():
         return stop.exit_code
-    return 1 if lost else 0
+    if lost:
+        return 1
+    return 3 if strict and result.status.value != "COMPLETED" else 0
 
 
 def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str, trace: str | None) -> None:
@@ -270,6 +273,7 @@ def _learn(
             dialogue.ask,
             max_labels=asked.max_labels,
             time_limit_s=config.time_limit_s,
+            max_evaluations=config.max_evaluations,
             interrupted=stop.interrupted,
             holdout=held_out,
             on_row=on_row,

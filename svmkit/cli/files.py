@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def check_output(path: str, *others: str) -> None:
     """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError)."""
     for name in others:
-        if "-" not in (path, name) and os.path.realpath(path) == os.path.realpath(name) and not os.path.isdir(path):
+        same = "-" not in (path, name) and os.path.realpath(path) == os.path.realpath(name)
+        if same and not os.path.isdir(path) and os.path.realpath(path) != os.devnull:
             raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
     from svmkit.io.files import check_writable
 

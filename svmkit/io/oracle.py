@@ -115,6 +115,8 @@ class Log:
         self.path = path
         self._n_rows, self._labels = n_rows, labels
         self.answers: dict[int, int] = {}
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.samefile(path, os.devnull):
+            raise OutputError(f"--oracle-log {path}: answers are read from it too, so it must be a file")
         head = f"# labels asked for by svmkit train, of a pool of {pool_mark}\n"
         try:
             self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
@@ -129,7 +131,8 @@ class Log:
             except DataError:
                 self._file.close()
                 raise
-        self._file.truncate(len(whole))
+        if len(whole) < len(content):
+            self._file.truncate(len(whole))
         if not whole:
             self._append(head)
 

@@ -173,6 +173,9 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
         (("--pool", "pool", "--oracle", "labels", "--holdout", "0.1"), "--holdout 0.1"),
         (("--pool", "pool", "--oracle", "labels", "--rows", "3"), "--rows is for streams only"),
         (("--pool", "pool", "--oracle", "labels", "--solver", "smo"), "--solver smo: does not choose examples"),
+        (("--pool", "pool", "--oracle", "labels", "--max-iter", "9"), "--max-iter: what ends the learning of a pool is"),
+        (("--pool", "pool", "--oracle", "labels", "--dim", "9"), "--dim goes with a feature map"),
+        (("--pool", "pool", "--oracle", "labels", "--labels", "99999999999,1"), "a label must be below 2^31"),
     ],
     ids=str,
 )
@@ -182,6 +185,15 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, pool: Pat
     assert why in done.stderr
     assert not model.exists()
     assert not Path(f"{model}.labels").exists()
+
+
+def test_limits_end_it_and_strict_makes_that_a_code(pool: Path, model: Path) -> None:
+    args = (*TRAIN, "--pool", pool, "--oracle", pool.parent / "labels", "--oracle-log", "/dev/null", "--strict")
+    for limit, status in (("--budget-evals", "MAX_EVALUATIONS"), ("--time-limit", "TIME_LIMIT")):
+        done = svmkit(*args, limit, "9" if limit == "--budget-evals" else "1e-9", "/dev/null", model)
+        assert done.returncode == 3
+        assert f"stopped ({status})" in done.stderr
+    assert svmkit(*args, "--max-labels", 5, "/dev/null", model).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,17 @@ def test_a_log_whose_first_line_was_cut_short_begins_anew(tmp_path: Path) -> Non
     assert path.read_bytes() == whole
 
 
+def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
+    """/dev/full, for one, can be read for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(OutputError, match="it must be a file"):
+            log_at(path)
+    log = log_at(Path(os.devnull))  # nobody wants it
+    log.add(1, 1)
+    log.close()
+
+
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"--oracle-log .*no/log"):
         log_at(tmp_path / "no" / "log")
