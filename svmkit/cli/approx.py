@@ -15,6 +15,8 @@ from svmkit.cli.options import (
     kernel_options,
     map_options,
     quiet_option,
+    refuse_given,
+    refuse_options_of_no_map,
     seed_option,
     stack,
     threads_option,
@@ -55,8 +57,9 @@ def _dims(text: str) -> tuple[int, ...]:
         dims = tuple(int(word) for word in text.split(","))
     except ValueError:
         raise click.BadParameter(f"{text!r} is not a list of whole numbers") from None
-    if min(dims) < 1:
-        raise click.BadParameter(f"{min(dims)} must be at least 1")
+    for dim in dims:
+        if not 1 <= dim <= 2**20:
+            raise click.BadParameter(f"{dim} must lie in 1 … 2^20")
     return dims
 
 
@@ -128,12 +131,19 @@ def command(
     ):
         if given is not None and chosen[0] not in fits:
             raise UsageError(f"{name} goes with {' or '.join(fits)}")
+    if not report:
+        refuse_given(ctx, {"dims", "sample"}, "goes with --report")
     if model is not None:
         _make_smaller(ctx, model, basis, data, output, judge, config.seed, config.threads, as_json, quiet)
         return
+    if config.kernel == "precomputed":
+        raise UsageError("-t 4: a precomputed kernel has no vectors to map")
     if report:
         if output is not None:
             raise UsageError("--report writes no OUTPUT; its picture goes to --picture FILE")
+        refuse_given(ctx, {"dim", "landmarks", "orthogonal"}, "beside --report: it measures every kind, with numbers --dims")
+        if config.map is not None:
+            refuse_options_of_no_map(ctx, config.map)
         from svmkit.cli import approx_report
 
         approx_report.run(data, config, dims, sample, picture, as_json, quiet)
@@ -141,7 +151,9 @@ def command(
     from svmkit.cli import approx_map
 
     if load is not None:
-        _refuse(ctx, _KERNEL | _MAP | {"seed"}, "--load: the map in the file has its own")
+        refuse_given(ctx, _KERNEL | _MAP | {"seed"}, "beside --load: the map in the file has its own")
+    else:
+        refuse_options_of_no_map(ctx, config.map)
     approx_map.run(data, output or "-", config, save, load, quiet)
 
 
@@ -162,14 +174,7 @@ def _make_smaller(
         raise UsageError("--model: say how many vectors the model may keep, --basis N")
     if output is not None:
         raise UsageError(f"--model writes one file, and two are named: {data} and {output}; rows to fit go to --data FILE")
-    _refuse(ctx, _KERNEL | _MAP, "--model: the model has its own kernel and no map")
+    refuse_given(ctx, _KERNEL | _MAP, "beside --model: the model has its own kernel and no map")
     from svmkit.cli import approx_model
 
     approx_model.run(model, basis, data, judge, seed, threads, as_json, quiet)
-
-
-def _refuse(ctx: click.Context, fields: set[str], why: str) -> None:
-    """Raises UsageError where the command line gives one of ``fields``."""
-    for option in ctx.command.params:
-        if option.name in fields and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"{option.opts[0]} beside {why}")

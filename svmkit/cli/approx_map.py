@@ -20,8 +20,6 @@ _VALUES = 1 << 22
 
 def run(data: str, output: str, config: TrainConfig, save: str | None, load: str | None, quiet: bool) -> None:
     """Maps ``data`` to ``output``, part by part; all of it is in memory only where the map is made of it."""
-    if config.kernel == "precomputed":
-        raise UsageError("-t 4: a precomputed kernel has no vectors to map")
     if data == load == "-":
         raise UsageError("DATA and --load cannot both be standard input")
     if output == save == "-":

@@ -219,6 +219,25 @@ def refuse_lambda_with_C(ctx: click.Context) -> None:
         raise UsageError("--lambda and -c are two ways to say the same; give one of them")
 
 
+def refuse_given(ctx: click.Context, fields: set[str], why: str) -> None:
+    """Raises UsageError, the option's name and ``why``, where the command line gives one of ``fields``."""
+    for option in ctx.command.params:
+        if option.name in fields and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option.opts[0]} {why}")
+
+
+def refuse_options_of_no_map(ctx: click.Context, name: str | None) -> None:
+    """Raises UsageError where the command line describes a map that is not there, or one of the other kind."""
+    if name is None:
+        refuse_given(
+            ctx, {"dim", "landmarks", "cut", "orthogonal", "certificate_of"}, "goes with a feature map: give --map too"
+        )
+    elif name == "fourier":
+        refuse_given(ctx, {"landmarks", "cut"}, "goes with --map nystroem; fourier has no landmarks")
+    else:
+        refuse_given(ctx, {"orthogonal"}, "goes with --map fourier; nystroem has no frequencies")
+
+
 def stack(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Several option decorators as one, shown in ``--help`` in the order given."""
 

@@ -14,7 +14,16 @@ from svmkit.cli import files, initial, report
 from svmkit.cli.asking import PoolOptions, pool_options, train_pool
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.online import StreamOptions, stream_options, train_stream
-from svmkit.cli.options import CONTEXT, config_options, json_option, quiet_option, refuse_lambda_with_C, stack, threads_option
+from svmkit.cli.options import (
+    CONTEXT,
+    config_options,
+    json_option,
+    quiet_option,
+    refuse_lambda_with_C,
+    refuse_options_of_no_map,
+    stack,
+    threads_option,
+)
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
@@ -133,6 +142,7 @@ def command(
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)
+    refuse_options_of_no_map(ctx, config.map)
     asks = pool.wanted()
     streams = asked.wanted(data, config.solver, asks)
     if probability:
@@ -154,7 +164,9 @@ def command(
     if trace is not None:
         files.check_output(trace, model, *read, *([init] if init else []))
     if asks:
-        return train_pool(data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet)
+        return train_pool(
+            data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
+        )
     if streams:
         return train_stream(
             data, model, config, asked, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict

@@ -30,8 +30,10 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "d"
 
 
-@pytest.mark.parametrize("more", [(), ("--orthogonal",), ("-j", "1")])
-@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [*((kind, more) for kind in OPTIONS for more in ((), ("-j", "1"))), ("fourier", ("--orthogonal",))],
+)
 def test_a_mapped_file_holds_the_features(kind: str, more: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     done = svmkit("approx", *OPTIONS[kind], *more, "--dim", "20", "--save", tmp_path / "m", data, tmp_path / "out")
     assert (done.returncode, done.stdout) == (0, "")
@@ -119,7 +121,16 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (("--map", "nystroem", "-t", "4"), "no vectors to map"),
         (("--map", "nystroem", "--dim", "0"), "--dim: 0 must lie in"),
         (("--report", "--dims", "3,x"), "not a list of whole numbers"),
-        (("--report", "--dims", "0"), "must be at least 1"),
+        (("--report", "--dims", "0"), "0 must lie in"),
+        (("--report", "--dims", "3,99999999999999999999"), "99999999999999999999 must lie in"),
+        (("--report", "-t", "4"), "no vectors to map"),
+        (("--report", "--dim", "9"), "--dim beside --report"),
+        (("--report", "--landmarks", "uniform"), "--landmarks beside --report"),
+        (("--report", "--map", "fourier", "--cut", "0.1"), "--cut goes with --map nystroem"),
+        (("--map", "fourier", "--landmarks", "uniform"), "--landmarks goes with --map nystroem"),
+        (("--map", "nystroem", "--orthogonal"), "--orthogonal goes with --map fourier"),
+        (("--map", "fourier", "--dims", "9"), "--dims goes with --report"),
+        (("--map", "fourier", "--sample", "9"), "--sample goes with --report"),
     ],
 )
 def test_what_does_not_go_together_is_refused(args: tuple[str, ...], why: str, data: Path, tmp_path: Path) -> None:
