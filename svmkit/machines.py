@@ -22,7 +22,7 @@ from svmkit.config import TrainConfig
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
-from svmkit.pairs import kernel_of, label_factors
+from svmkit.pairs import costs, kernel_of, label_factors
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel, Solution, Stream
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import CALL_S, OnlineSolver, SolverResult, options_of
@@ -67,6 +67,7 @@ class Machines:
         self._factors = label_factors(config, labels, on_warning)
         options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
         stream = self._stream(n_rows)
+        self._C = stream.C or 1.0
         self._states = [self.solver.start_stream(stream, options, config.eps, config.seed) for _ in self.pairs]
         self._rows = self._renewed_at = 0
         self._voters: Model | None = None
@@ -94,7 +95,9 @@ class Machines:
 
     def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Booleans:
         """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
-        weight = weight * self._factors[classes]
+        with np.errstate(over="ignore"):
+            weight = weight * self._factors[classes]
+        costs(self._C, weight)
         self._rows += rows.n
         seen = rows if self.map is None else dense_rows(self.map.transform(rows))
         if self._votes:

@@ -87,11 +87,21 @@ def refuse_huge_values(dataset: Dataset) -> None:
 def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
     """What C is multiplied by for each class."""
     factors = np.ones(len(labels))
-    for label, factor in config.class_weight:
-        if label not in labels:
-            on_warning(f"WARNING: class label {label} specified in weight is not found")
-        factors[labels == label] *= factor
+    with np.errstate(over="ignore"):  # costs() says what is too large
+        for label, factor in config.class_weight:
+            if label not in labels:
+                on_warning(f"WARNING: class label {label} specified in weight is not found")
+            factors[labels == label] *= factor
     return factors
+
+
+def costs(C: float, weights: Floats) -> Floats:
+    """C_i, C times the weight of each example and its class. Raises DataError for one that is no longer a double."""
+    with np.errstate(over="ignore"):
+        upper: Floats = C * weights
+    if not np.isfinite(upper).all():
+        raise DataError(f"C {C:g} times an example's weights (-w, cost:) is too large for a double; lower them")
+    return upper
 
 
 def pair_problem(
@@ -107,7 +117,9 @@ def pair_problem(
     index = np.sort(np.concatenate([members[c] for c in (i, *negative)]))
     y = np.where(positive[index], 1.0, -1.0)
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
-    upper = C * factor[index] * dataset.weights[index]
+    with np.errstate(over="ignore"):
+        weights = factor[index] * dataset.weights[index]
+    upper = costs(C, weights)
     rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
     bias: Bias = "none" if config.bias == "none" else "free"
     problem = Problem(rows, y, upper, kernel, bias)

@@ -78,9 +78,12 @@ _NAMES = {
 
 def _read_labels(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(word) for word in text.split(","))
+        labels = tuple(int(word) for word in text.split(","))
     except ValueError:
         raise click.BadParameter(f"{text!r}: labels are whole numbers with commas between") from None
+    if max(map(abs, labels)) >= 2**31:
+        raise click.BadParameter(f"{text!r}: a label must be below 2^31 in size")
+    return labels
 
 
 def stream_options(function: F) -> F:

@@ -43,6 +43,8 @@ _DRAWS, _ESTIMATE = 0, 1
 _TOGETHER = 1 << 14
 #: No sum of step lengths is as small.
 _TINY = 1e-300
+#: B² is still a double.
+_LARGEST_BOUND = 1e150
 _NEEDS_MAP = (
     "solver asset works on w itself, so for the {} kernel it needs a feature map in front: "
     "--map nystroem or --map fourier; or use -t 0"
@@ -181,8 +183,8 @@ def _check(options: Options) -> None:
             raise UsageError(f"-O {key}={value:g}: must be greater than 0")
     if not 0 <= options.burn_in < 1:
         raise UsageError(f"-O burn_in={options.burn_in:g}: must be at least 0 and below 1")
-    if not (options.bound >= 0 and isfinite(options.bound)):
-        raise UsageError(f"-O bound={options.bound:g}: must be at least 0")
+    if not 0 <= options.bound <= _LARGEST_BOUND:
+        raise UsageError(f"-O bound={options.bound:g}: must lie in 0 … {_LARGEST_BOUND:g}")
     if options.draws < 1:
         raise UsageError(f"-O draws={options.draws}: must be at least 1")
 

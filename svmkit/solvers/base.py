@@ -113,9 +113,16 @@ def _read_as(kind: type, key: str, text: str) -> Any:
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        return kind(text)
+        value = kind(text)
     except (KeyError, ValueError):
         raise UsageError(f"-O {key}={text}: {text!r} is not a {kind.__name__}") from None
+    if kind is int and abs(value) >= 2**63:
+        raise UsageError(f"-O {key}={text}: must be below 2^63 in size")
+    if kind is float and isnan(value):
+        raise UsageError(f"-O {key}={text}: is no number")
+    if key == "cache_mb" and not 0 < value < inf:
+        raise UsageError(f"-O {key}={text}: must be greater than 0, and finite")
+    return value
 
 
 def run(
