@@ -69,7 +69,7 @@ class Machines:
         stream = self._stream(n_rows)
         self._C = stream.C or 1.0
         self._states = [self.solver.start_stream(stream, options, config.eps, config.seed) for _ in self.pairs]
-        self._rows = self._renewed_at = 0
+        self.rows = self._renewed_at = 0
         self._voters: Model | None = None
 
     def _stream(self, n_rows: int | None) -> Stream:
@@ -83,7 +83,7 @@ class Machines:
 
     def rows_left(self) -> int:
         """How many examples the next call of ``learn`` may have."""
-        return self._renewal() - self._rows if self._votes else sys.maxsize
+        return self._renewal() - self.rows if self._votes else sys.maxsize
 
     @property
     def _votes(self) -> bool:
@@ -98,7 +98,7 @@ class Machines:
         with np.errstate(over="ignore"):
             weight = weight * self._factors[classes]
         costs(self._C, weight)
-        self._rows += rows.n
+        self.rows += rows.n
         seen = rows if self.map is None else dense_rows(self.map.transform(rows))
         if self._votes:
             return self._learn_pairs(rows, seen, classes, weight)
@@ -129,8 +129,8 @@ class Machines:
             votes = decisions[asked]
             votes = np.where(np.isnan(votes), decision_values(voters, rows.take(asked)), votes)
             lost[asked] = predict(voters, votes) != self.labels[classes[asked]]
-        if self._rows >= self._renewal():
-            self._renewed_at, self._voters = self._rows, self.model()
+        if self.rows >= self._renewal():
+            self._renewed_at, self._voters = self.rows, self.model()
         return lost
 
     def finish(self, interrupted: Callable[[], bool]) -> Status:

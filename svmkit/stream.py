@@ -103,9 +103,9 @@ class _Course:
         return time.perf_counter() - seconds_compiling() - self._began
 
     def learn(self, chunk: Chunk, fresh: bool) -> Status | None:
-        """Learns a chunk, piece by piece; why to stop, or None."""
-        classes = _classes_of(chunk, self._machines.labels)
-        used = np.flatnonzero(chunk.dataset.weights > 0)
+        """Learns a chunk, piece by piece; why to stop, or None. What cannot be learned is a DataError after all before it."""
+        classes, fault = _classes_of(chunk, self._machines.labels)
+        used = np.flatnonzero(chunk.dataset.weights[: len(classes)] > 0)
         first = 0
         while first < len(used):
             last = min(len(used), first + self._allowed())
@@ -122,6 +122,8 @@ class _Course:
             status = self.look()
             if status is not None:
                 return status
+        if fault is not None:
+            raise fault
         return None
 
     def look(self) -> Status | None:
@@ -169,6 +171,7 @@ class _Course:
             rows=self.rows,
             error=self._wrong / max(1, self._fresh),
             window_error=float(self._recent.mean()) if len(self._recent) else 0.0,
+            window=len(self._recent),
             rows_per_s=(self.rows - self._told_rows) / max(now - self._told_at, 1e-9),
             kernel_evaluations=progress.kernel_evaluations,
             n_support=progress.n_support,
@@ -190,28 +193,28 @@ class _Course:
         return Status.MAX_EVALUATIONS if most is not None and self._machines.progress().kernel_evaluations >= most else None
 
 
-def _classes_of(chunk: Chunk, labels: Ints) -> Ints:
-    """Each example's position in ``labels``. Raises DataError, with its place, for one that cannot be learned."""
+def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
+    """Each example's position in ``labels``, up to the first that cannot be learned, and what is wrong with that, and where."""
     data = chunk.dataset
     cut = np.trunc(data.y)
     order = np.argsort(labels)
     place = np.minimum(np.searchsorted(labels, cut, sorter=order), len(labels) - 1)
     classes: Ints = order[place]
-    bad = np.flatnonzero(labels[classes] != cut)
-    if len(bad):
+    faults = []
+    if len(bad := np.flatnonzero(labels[classes] != cut)):
         known = ", ".join(str(label) for label in labels)
         what = f"label {data.y[bad[0]]:g} is none of {known}; a stream's labels are 1 and -1, or those named by --labels"
-        raise DataError(f"{chunk.where(int(bad[0]))}: {what}")
+        faults.append((int(bad[0]), what))
     if data.weight is not None and len(bad := np.flatnonzero(~np.isfinite(data.weight))):
-        raise DataError(f"{chunk.where(int(bad[0]))}: weight {data.weight[bad[0]]:g} is not finite")
-    huge = np.flatnonzero(np.abs(data.rows.data) > LARGEST_VALUE)
-    if len(huge):
+        faults.append((int(bad[0]), f"weight {data.weight[bad[0]]:g} is not finite"))
+    if len(huge := np.flatnonzero(np.abs(data.rows.data) > LARGEST_VALUE)):
         row = int(np.searchsorted(data.rows.indptr, huge[0], side="right")) - 1
-        what = f"{data.rows.data[huge[0]]:g} for feature {data.rows.indices[huge[0]]}"
-        raise DataError(
-            f"{chunk.where(row)}: {what}: values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
-        )
-    return classes
+        value = f"{data.rows.data[huge[0]]:g} for feature {data.rows.indices[huge[0]]}"
+        faults.append((row, f"{value}: values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"))
+    if not faults:
+        return classes, None
+    row, what = min(faults)
+    return classes[:row], DataError(f"{chunk.where(row)}: {what}")
 
 
 def memory_mb() -> float:

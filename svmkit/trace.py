@@ -57,14 +57,16 @@ class TraceRow(NamedTuple):
 
 
 class StreamRow(NamedTuple):
-    """One line of a stream's trace. Errors are those of predictions made before the example was learned, over all rows so far
-    and over the last ten thousand; ``rows_per_s`` is since the row before, ``memory_mb`` what the process has at this time.
+    """One line of a stream's trace. Errors are those of predictions made before the example was learned, in the first pass over
+    all rows so far and over the last ``window``, ten thousand at most; ``rows_per_s`` is since the row before, ``memory_mb``
+    what the process has at this time.
     """
 
     seconds: float
     rows: int
     error: float
     window_error: float
+    window: int
     rows_per_s: float
     kernel_evaluations: int
     n_support: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -63,8 +64,11 @@ class StreamOptions:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{_NAMES[name]} {value}: must be greater than 0")
-        if self.passes is not None and self.passes > 1 and data == "-":
-            raise UsageError("--passes: standard input can be read only once; name a file")
+        if self.passes is not None and self.passes > 1:
+            if data == "-":
+                raise UsageError("--passes: standard input can be read only once; name a file")
+            if os.path.exists(data) and not os.path.isfile(data):
+                raise UsageError(f"--passes: {data} is no file, and can be read only once")
 
 
 _NAMES = {
@@ -146,7 +150,8 @@ def train_stream(
             try:
                 result = _learn(data, machines, asked, trace, saved, reporter, stop.interrupted, lost.append)
             except DataError:
-                reporter.note(saved.what_is_left())
+                if machines.rows:
+                    reporter.note(saved.what_is_left(asked))
                 raise
             if result.rows:  # else an older MODEL is worth more
                 saved.write(result.model, result.rows)
@@ -213,10 +218,12 @@ class _Snapshots:
         write_model(self.path, model)
         self.written, self._rows = self.written + 1, rows
 
-    def what_is_left(self) -> str:
+    def what_is_left(self, asked: StreamOptions) -> str:
         """For who has to do with what was saved before an error."""
         if self.written:
             return f"{self.path} is the model after {self._rows:,} examples"
+        if asked.snapshot_rows or asked.snapshot_s:
+            return f"{self.path} was not written: it was too soon for a snapshot"
         return f"{self.path} was not written; --snapshot-rows or --snapshot-seconds would have kept the model so far"
 
 
@@ -228,9 +235,7 @@ def _line(row: StreamRow) -> str:
 
 
 def _errors(row: StreamRow) -> str:
-    from svmkit.stream import WINDOW
-
-    return f"error {100 * row.error:.4g} % before learning (last {min(WINDOW, row.rows):,}: {100 * row.window_error:.4g} %)"
+    return f"error {100 * row.error:.4g} % before learning (last {row.window:,}: {100 * row.window_error:.4g} %)"
 
 
 def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:

@@ -148,6 +148,35 @@ def test_what_standard_streams_cannot_do_is_refused(args: tuple[object, ...], wh
 # --- streams that do not end ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("line", ["5 1:1", "1 1:1e200", "1 1:x"])
+def test_what_stands_before_a_bad_line_is_learned(line: str, data: Path, model: Path) -> None:
+    good = data.read_text().splitlines(keepends=True)
+    data.write_text("".join(good[:200]))
+    expected = learned(data, model)
+    data.write_text("".join([*good[:210], f"{line}\n", *good[210:]]))
+    done = svmkit(*STREAM, "--snapshot-rows", 200, data, model)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"svmkit: {model} is the model after 200 examples\n")
+    assert "line 211" in done.stderr
+    assert model.read_bytes() == expected
+
+
+def test_what_is_said_of_the_model_after_an_error(data: Path, model: Path) -> None:
+    with data.open("a") as file:
+        file.write("1 1:x\n")
+    assert "--snapshot-rows or --snapshot-seconds would have kept" in svmkit(*STREAM, data, model).stderr
+    assert "too soon for a snapshot" in svmkit(*STREAM, "--snapshot-rows", 10**6, data, model).stderr
+    assert svmkit(*STREAM, data.with_name("none"), model).stderr.startswith("svmkit: can't open input file")
+    assert not model.exists()
+
+
+def test_several_passes(data: Path, model: Path) -> None:
+    assert "(last 500: " in svmkit(*STREAM, "--passes", 3, data, model).stderr  # later passes see nothing new
+    os.mkfifo(data.with_name("pipe"))
+    refused = svmkit(*STREAM, "--passes", 2, data.with_name("pipe"), model)
+    assert (refused.returncode, "is no file, and can be read only once" in refused.stderr) == (2, True)
+
+
 @contextmanager
 def endless(data: Path, model: Path, *args: object) -> Iterator[subprocess.Popen[str]]:
     """Training on a pipe that has delivered ``data`` and stays open."""
