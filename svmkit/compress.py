@@ -51,7 +51,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Change:
-    """How two models differ on rows: |Δf| over all machines, largest and mean; labels that are not the same."""
+    """How two models differ on rows: |Δf| over all machines, largest and mean; labels that are not the same (regression: 0)."""
 
     largest: float
     mean: float
@@ -62,7 +62,8 @@ def change(before: Model, after: Model, rows: Rows) -> Change:
     """What the second model does differently on ``rows``."""
     f, g = decision_values(before, rows), decision_values(after, rows)
     apart = np.abs(f - g)
-    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if before.labels is not None else 0
+    has_labels = before.labels is not None or before.svm_type == "one_class"
+    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if has_labels else 0
     return Change(float(apart.max(initial=0.0)), float(apart.mean()) if apart.size else 0.0, flipped)
 
 

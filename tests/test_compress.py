@@ -169,6 +169,16 @@ def test_change_counts_what_it_says() -> None:
     assert 0 < found.flipped < rows.n
 
 
+def test_labels_of_one_class_models_may_flip_too() -> None:
+    X, _ = points(50, 3, seed=1)
+    rows = Rows.from_dense(X)
+    model = Model("one_class", Kernel(RBF, 0.4), rows, (Machine(np.arange(50), np.full(50, 0.1), 0.7),))
+    decisions = decision_values(model, rows)[:, 0]
+    other = replace(model, machines=(replace(model.machines[0], rho=0.7 + float(np.median(decisions))),))
+    assert change(model, other, rows).flipped == np.count_nonzero((decisions > 0) != (decisions > np.median(decisions)))
+    assert change(model, other, rows).flipped > 0
+
+
 @pytest.mark.parametrize("kernel", [Kernel(SIGMOID, 0.1), Kernel(PRECOMPUTED), Kernel(POLYNOMIAL, 0.1, -1.0, 2)])
 def test_kernels_without_a_feature_space_are_refused(kernel: Kernel) -> None:
     with pytest.raises(UsageError, match="cannot be re-expressed"):
