@@ -162,8 +162,8 @@ def _cuts(rows: Rows) -> list[int]:
     return cuts
 
 
-#: Feature numbers below this have a place of their own in w; larger ones get places as they come.
-_DIRECT = 1 << 20
+#: Feature numbers below this have a place of their own in w, among them all that a map may have; larger ones as they come.
+_DIRECT = (1 << 20) + 1
 
 
 class Columns:

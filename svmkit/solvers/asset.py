@@ -96,21 +96,22 @@ class _State:
 
 @dataclass
 class _Online:
-    """w = scale·v by feature number; averages as in averaging.py; ``seen`` examples so far."""
+    """w = scale·v over ``columns``; averages as in averaging.py; ``seen`` examples so far."""
 
     stream: Stream
     options: Options
+    columns: linear.Columns = field(default_factory=linear.Columns)
     v: Floats = field(default_factory=lambda: np.zeros(1))
     late: Floats = field(default_factory=lambda: np.zeros(1))
     before: Floats = field(default_factory=lambda: np.zeros(1))
     sums: Floats = field(default_factory=lambda: np.concatenate([[1.0], np.zeros(10)]))
     seen: int = 0
 
-    def make_room(self, n_features: int) -> None:
-        """A place for each feature number up to ``n_features``."""
-        more = n_features + 1 - len(self.v)
-        if more > 0:
-            self.v, self.late, self.before = (np.pad(part, (0, more)) for part in (self.v, self.late, self.before))
+    def place(self, rows: Rows) -> Rows:
+        """``rows`` over ``columns``, with a place for each of their features."""
+        placed = self.columns.place(rows)
+        self.v, self.late, self.before = (linear.grown(part, self.columns.width) for part in (self.v, self.late, self.before))
+        return placed
 
 
 def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> _Online:
@@ -125,12 +126,12 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> _On
 
 def extend(state: _Online, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """One step for each row, in the order given; returns (k,) f(x) of each by the average just before it was learned."""
-    state.make_room(rows.n_features)
+    placed = state.place(rows)
     decision = np.empty(rows.n)
     options, stream = state.options, state.stream
     assert stream.lam is not None
     loops.stream[rows.form](
-        *(rows.indptr, rows.indices, rows.data, rows.sqnorms(), y, weight),
+        *(placed.indptr, placed.indices, placed.data, rows.sqnorms(), y, weight),
         *(linear.places(rows, w) for w in (state.v, state.late, state.before)),
         state.sums,
         *(stream.lam, options.step, options.bound, stream.bias == "free", options.draws, state.seen, decision),
@@ -216,7 +217,8 @@ def solution(state: _State | _Online) -> Solution:
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
         w = (sums[loops.SCALE_SUM] * state.v - state.late + state.before) / weights
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
-        return as_one_row(w, np.arange(len(w), dtype=np.int32), len(w) - 1, -float(intercept))
+        basis = state.columns.as_rows(w)
+        return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))
     if sums[loops.WEIGHTS] > 0:
         w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
         alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]

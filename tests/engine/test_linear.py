@@ -66,3 +66,12 @@ def test_a_product_with_the_linear_kernel_forms_no_kernel_values(monkeypatch: py
     hashed = B._replace(indices=places[B.indices], n_features=2**31 - 1)
     found = kernels.cross_apply(hashed, hashed, Kernel(LINEAR), weights)
     np.testing.assert_allclose(found, dense_kernel(B, B, Kernel(LINEAR)) @ weights, rtol=1e-12, atol=1e-13)
+
+
+def test_a_stream_of_the_widest_map_finds_room_for_all_features() -> None:
+    columns, rows = linear.Columns(), dense_rows(np.zeros((1, 2**20), np.float32))
+    assert columns.place(rows) is rows
+    assert columns.width == 2**20 + 1
+    w = np.zeros(columns.width)
+    w[-1] = 3.0
+    assert columns.as_rows(w).indices.tolist() == [2**20]

@@ -217,7 +217,7 @@ def test_pegasos_equals_the_algorithm_written_plainly(options: dict[str, Any], f
 # --- features -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["perceptron", "pegasos"])
+@pytest.mark.parametrize("name", ["perceptron", "pegasos", "asset"])
 def test_hashed_features_have_places_as_they_come(name: str) -> None:
     rows, y, weight = examples()
     far = rows._replace(indices=(rows.indices.astype(np.int64) * 300_000_000 // 2).astype(np.int32), n_features=2**31 - 1)
