@@ -45,7 +45,7 @@ class Pool:
         if not len(end):
             end = np.flatnonzero(line == ord("\n"))
         text = line[: end[0] if len(end) else len(line)].tobytes().decode("utf-8", "replace").strip()
-        return text.partition(" ")[2].strip() if self._labelled else text
+        return "".join(text.split(maxsplit=1)[1:]) if self._labelled else text
 
 
 def _begins_with_label(text: Text) -> bool:

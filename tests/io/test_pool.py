@@ -34,6 +34,12 @@ def test_rows_and_texts(form: str, end: str, tmp_path: Path) -> None:
     assert [np.flatnonzero(row).tolist() for row in dense] == [[1, 3], [2], [], [7, 9], [1]]
 
 
+def test_a_tab_may_stand_behind_the_label(tmp_path: Path) -> None:
+    lines = [f"?\t{text}" for text in FEATURES]
+    pool = Pool(str(write(tmp_path / "p", lines, "\r\n")), pytest.fail)
+    assert [pool.text_of(row) for row in range(5)] == FEATURES
+
+
 def test_long_lines_are_whole(tmp_path: Path) -> None:
     long = " ".join(f"{i}:1" for i in range(1, 3000))
     pool = Pool(str(write(tmp_path / "p", [long, "1:1"])), pytest.fail)
