@@ -161,7 +161,7 @@ def _check(config: TrainConfig, labels: Ints) -> None:
 def learn_pool(
     learner: Learner,
     known: Mapping[int, int],
-    ask: Callable[[int], int | None],
+    ask: Callable[[int, Callable[[], bool]], int | None],
     *,
     max_labels: int | None = None,
     time_limit_s: float | None = None,
@@ -174,11 +174,15 @@ def learn_pool(
     """Learns until ``max_labels`` are known, all are, or somebody ends it.
 
     ``known`` are answers of an earlier run, taken in place of asking; those not chosen again are learned before anything new is
-    asked for. ``ask(row)`` gives a label, or None to end. ``on_row`` hears at 8 labels and each √2 times as many.
+    asked for. ``ask(row, give_up)`` gives a label, or None to end, as it should once ``give_up()`` is true. ``on_row`` hears at
+    8 labels and each √2 times as many.
     """
     left, n_labels, n_asked, mark = dict(known), 0, 0, _FIRST_LOOK
     began = time.perf_counter() - seconds_compiling()
     status = Status.COMPLETED
+
+    def over() -> bool:
+        return time_limit_s is not None and time.perf_counter() - seconds_compiling() - began >= time_limit_s
 
     def row_now() -> ActiveRow:
         progress = learner.solver.progress(learner.state)
@@ -204,16 +208,16 @@ def learn_pool(
             row = next(iter(left))
         label = left.pop(row, None)
         if label is None:
-            label = ask(row)
+            label = ask(row, lambda: interrupted() or over())
             if label is None:
-                status = Status.INTERRUPTED if interrupted() else Status.COMPLETED
+                status = Status.INTERRUPTED if interrupted() else Status.TIME_LIMIT if over() else Status.COMPLETED
                 break
             n_asked += 1
         learn(row, label)
         if interrupted():
             status = Status.INTERRUPTED
             break
-        if time_limit_s is not None and time.perf_counter() - seconds_compiling() - began >= time_limit_s:
+        if over():
             status = Status.TIME_LIMIT
             break
         if max_evaluations is not None and learner.solver.progress(learner.state).kernel_evaluations >= max_evaluations:

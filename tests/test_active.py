@@ -39,8 +39,8 @@ def learner(config: TrainConfig = CONFIG, n_begin: int = 0) -> tuple[Learner, Fl
     return Learner(config, LABELS, begin, pool), labels
 
 
-def asking(labels: Floats, asked: list[int]) -> Callable[[int], int]:
-    def ask(row: int) -> int:
+def asking(labels: Floats, asked: list[int]) -> Callable[[int, Callable[[], bool]], int]:
+    def ask(row: int, give_up: Callable[[], bool]) -> int:
         asked.append(row)
         return int(labels[row])
 
@@ -109,7 +109,7 @@ def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: s
         found, asked = course(config, known=known, max_labels=most)
         assert (found.last.labels, asked) == (most, [])
     taught, _ = learner(config)
-    found = learn_pool(taught, known, lambda row: None)
+    found = learn_pool(taught, known, lambda row, give_up: None)
     assert (found.last.labels, found.n_asked) == (50, 0)
     found, asked = course(config, known=known)
     assert sorted([*asked, *known]) == list(range(400))
@@ -118,7 +118,7 @@ def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: s
 def test_the_last_answer_may_be_none() -> None:
     taught, labels = learner()
     asked: list[int] = []
-    found = learn_pool(taught, {}, lambda row: None if len(asked) == 33 else asking(labels, asked)(row))
+    found = learn_pool(taught, {}, lambda *q: None if len(asked) == 33 else asking(labels, asked)(*q))
     assert (found.status, found.last.labels, len(asked)) == (Status.COMPLETED, 33, 33)
     stopped: list[int] = []
     taught, labels = learner()

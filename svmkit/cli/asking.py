@@ -156,12 +156,14 @@ def train_pool(
         log = Log(log_path, pool.mark, pool.n, names.tolist())
         oracle = _oracle(asked.oracle or "", pool, names, reporter)
         with Interrupts(quiet) as stop:
-            dialogue = _Dialogue(oracle, pool, names, log, stop.interrupted)
+            dialogue = _Dialogue(oracle, pool, names, log)
             result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, log, stop, lost)
-            write_model(model, result.model)
+            written = result.last.labels > 0 or learner.first > 0  # else an older MODEL is worth more
+            if written:
+                write_model(model, result.model)
         oracle.close()
         log.close()
-        _report(result, model, log_path, held_out, as_json, reporter)
+        _report(result, model if written else None, log_path, held_out, as_json, reporter)
     for text in lost:
         reporter.warn(text)
     if dialogue.failure is not None:
@@ -208,14 +210,14 @@ def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
 class _Dialogue:
     """Questions, and answers in the log. What goes wrong is kept as ``failure``: there is a model to save first."""
 
-    def __init__(self, oracle: Oracle, pool: Pool, labels: Ints, log: Log, interrupted: Callable[[], bool]) -> None:
-        self._oracle, self._pool, self._labels, self._log, self._interrupted = oracle, pool, labels, log, interrupted
+    def __init__(self, oracle: Oracle, pool: Pool, labels: Ints, log: Log) -> None:
+        self._oracle, self._pool, self._labels, self._log = oracle, pool, labels, log
         self.failure: SvmkitError | None = None
 
-    def ask(self, row: int) -> int | None:
+    def ask(self, row: int, give_up: Callable[[], bool]) -> int | None:
         """The label of a row of the pool, noted in the log."""
         try:
-            answer = self._oracle.ask(row, self._pool.text_of(row), self._interrupted)
+            answer = self._oracle.ask(row, self._pool.text_of(row), give_up)
             if answer is None:
                 return None
             label = self._read(row, answer)
@@ -281,7 +283,9 @@ def _learn(
         )
 
 
-def _report(result: ActiveResult, model: str, log: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+def _report(
+    result: ActiveResult, model: str | None, log: str, held_out: Dataset | None, as_json: bool, reporter: Reporter
+) -> None:
     row, status = result.last, result.status.value
     values: dict[str, Any] = {
         "status": status,
@@ -295,7 +299,7 @@ def _report(result: ActiveResult, model: str, log: str, held_out: Dataset | None
     }
     done = "completed" if status == "COMPLETED" else f"stopped ({status})"
     line = f"{done}: {row.labels:,} labels of the pool ({result.n_asked:,} asked for), {report.counted(result.model.n_support)}"
-    line += f"; {model} written"
+    line += "; no model written" if model is None else f"; {model} written"
     if held_out is not None:
         line += report.held_out(values, row.holdout_error, held_out.n)
     report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)

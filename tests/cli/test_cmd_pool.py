@@ -137,8 +137,10 @@ def test_an_oracle_that_fails_leaves_the_model_so_far(answers: str, why: str, po
     done = svmkit(*TRAIN, "--pool", pool, "--oracle", answers, "/dev/null", model)
     assert done.returncode == 1
     assert why in done.stderr
-    assert read_model(str(model)).labels is not None
-    assert len(log_of(model)) == (1 if "yes" in answers else 3)
+    n_labels = 0 if "yes" in answers else 2
+    assert model.exists() == (n_labels > 0)
+    assert n_labels == 0 or read_model(str(model)).labels is not None
+    assert len(log_of(model)) == 1 + n_labels
 
 
 def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path) -> None:
@@ -185,6 +187,21 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, pool: Pat
     assert why in done.stderr
     assert not model.exists()
     assert not Path(f"{model}.labels").exists()
+
+
+def test_a_time_limit_ends_the_wait_for_an_answer(pool: Path, model: Path) -> None:
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", command_of(pool, after=3), "--time-limit", 0.5, "/dev/null", model)
+    assert done.returncode == 0
+    assert "stopped (TIME_LIMIT): 3 labels of the pool" in done.stderr
+
+
+def test_without_any_label_an_older_model_is_left(pool: Path, model: Path) -> None:
+    model.write_text("the old model\n")
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", "no-such-command", "--json", "/dev/null", model)
+    assert done.returncode == 1
+    assert strict_json(done.stdout)["model"] is None
+    assert "no model written" in done.stderr
+    assert model.read_text() == "the old model\n"
 
 
 def test_limits_end_it_and_strict_makes_that_a_code(pool: Path, model: Path) -> None:
