@@ -52,6 +52,16 @@ def test_decision_values_are_the_sums_they_stand_for(name: str) -> None:
     assert_allclose(decision_values(model, rows), expected, rtol=1e-9, atol=1e-9)
 
 
+def test_far_from_all_support_vectors_rho_decides() -> None:
+    """f = 0 is not above 0, so without a rho it is the second label, as in LIBSVM: no sum of what is next to 0 decides."""
+    support = Rows.from_dense(np.array([[0.0], [1.0]]))
+    rows = Rows.from_dense(np.array([[0.0], [1e3], [-1e6]]))
+    for rho, label in ((0.0, 7.0), (0.5, 7.0), (-0.5, 5.0)):
+        machine = Machine(np.arange(2), np.array([2.0, 1.0]), rho)
+        model = Model("c_svc", Kernel(RBF, 10.0), support, (machine,), np.array([5, 7]), np.array([2, 0]))
+        assert predict(model, decision_values(model, rows)).tolist() == [5.0, label, label]
+
+
 @pytest.mark.parametrize("name", [name for name in MODELS if (GOLDEN / f"{name}.out").exists()])
 def test_predictions_equal_svm_predicts(name: str) -> None:
     model = read_model(str(GOLDEN / f"{name}.model"))
