@@ -99,7 +99,7 @@ class TrainConfig:
             ("--dim", 1 <= self.dim <= 2**20, f"{self.dim} must lie in 1 … 2^20"),
             ("--landmarks", self.landmarks in LANDMARKS, f"unknown choice {self.landmarks!r}; one of {', '.join(LANDMARKS)}"),
             ("--certificate-of", self.certificate_of in CERTIFICATES, f"unknown problem {self.certificate_of!r}"),
-            ("--constant", 0 <= self.constant < math.inf, f"{self.constant} must be 0 or more, and finite"),
+            ("--constant", 0 <= self.constant <= 1e15, f"{self.constant} must lie in 0 … 1e15"),  # its square is a float32
             ("--constant", self.map is not None or not self.constant, "stands beside the features of a --map; give one"),
             ("--cut", 0 <= self.cut < 1, f"{self.cut} must lie in 0 … 1, as a share of the largest eigenvalue"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),

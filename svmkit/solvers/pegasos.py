@@ -47,6 +47,8 @@ _AVERAGES = {"none": loops.NO_AVERAGE, "uniform": loops.UNIFORM, "step": loops.B
 _RESPONSES = ("all", "demand")
 #: Examples to a block: enough for a product with a hundred columns, and few against the n values of each column.
 _BLOCK = 512
+#: Its square is a float32.
+_LARGEST_BIAS = 1e15
 #: A kernel block must hold a whole step.
 _LARGEST_BATCH = 1024
 #: A look at the certificate may cost this share of the work since the last one.
@@ -147,8 +149,8 @@ def _check(options: Options, linear: bool) -> None:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
     if options.batch < 1:
         raise UsageError(f"-O batch={options.batch}: must be at least 1")
-    if not (options.bias > 0 and isfinite(options.bias)):
-        raise UsageError(f"-O bias={options.bias:g}: must be greater than 0")
+    if not 0 < options.bias <= _LARGEST_BIAS:
+        raise UsageError(f"-O bias={options.bias:g}: must be greater than 0 and at most {_LARGEST_BIAS:g}")
     if not linear and options.batch > _LARGEST_BATCH:
         raise UsageError(f"-O batch={options.batch}: at most {_LARGEST_BATCH} with a kernel other than linear")
     for key, value, known in (("average", options.average, _AVERAGES), ("responses", options.responses, _RESPONSES)):

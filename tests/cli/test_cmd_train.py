@@ -242,6 +242,8 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=nan"], 2, "-O cache_mb=nan: is no number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=0"], 2, "-O cache_mb=0: must be greater than 0"),
         (["good", "m", "--solver", "asset", "-t", "0", "-O", "bound=1e300"], 2, "-O bound=1e+300: must lie in"),
+        (["good", "m", "--solver", "pegasos", "-t", "0", "-O", "bias=1e300"], 2, "-O bias=1e+300: must be"),
+        (["good", "m", "--solver", "sdca", "--map", "fourier", "--constant", "1e300"], 2, "--constant: 1e+300 must lie in"),
         (["good", "m", "-c", "1e300", "-w1", "1e300"], 1, "too large for a double"),
         (["good", "m", "-w1", "1e300", "-w1", "1e300"], 1, "too large for a double"),
         (["good", "m", "--stream", "--solver", "lasvm", "-g", "1", "-c", "1e300", "-w1", "1e300"], 1, "too large for a double"),
