@@ -53,12 +53,12 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
 
     From float32 kernel values (``real`` "f4") it takes half the time, and some six digits of it are good.
     """
-    responses, alpha, dual_responses = solution.responses, solution.alpha, None
+    alpha, dual_responses = solution.alpha, None
     named = solution.alpha is None and bool((solution.origin >= 0).all())
     if named:
         alpha, responses, dual_responses = _of_named_rows(problem, solution, real)
-    elif responses is None:
-        responses = _respond(problem, solution.basis, solution.coef, real)
+    else:
+        responses = _responses(problem, solution, real)
     norm2 = _norm2(problem, solution, responses)
     hinge = np.maximum(0.0, 1.0 - problem.y * (responses - solution.rho))
     primal = 0.5 * norm2 + float(problem.upper @ hinge)
@@ -103,7 +103,7 @@ def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Fl
     alpha *= problem.y
     feasible = _feasible(problem, alpha)
     if np.array_equal(feasible, alpha):
-        own = _respond(problem, solution.basis, solution.coef, real) if solution.responses is None else solution.responses
+        own = _responses(problem, solution, real)
         return feasible, own, own
     origin = solution.origin
     share = np.bincount(origin, minlength=problem.n)[origin]  # of a row that stands in the basis more than once
@@ -116,6 +116,19 @@ def _feasible(problem: Problem, alpha: Floats) -> Floats:
     """α clipped to the box and, where the bias is free, balanced."""
     clipped = np.clip(alpha, 0.0, problem.upper)
     return balanced(clipped, problem.y) if problem.bias == "free" else clipped
+
+
+def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
+    """The solution's own responses, evaluated where the solver did not have them."""
+    if solution.responses is None:
+        return _respond(problem, solution.basis, solution.coef, real)
+    missing = np.flatnonzero(np.isnan(solution.responses))
+    if len(missing) == 0:
+        return solution.responses
+    responses = solution.responses.copy()
+    left = problem.rows.take(missing)
+    responses[missing] = cross_apply(left, solution.basis, problem.kernel, solution.coef[:, None], real)[:, 0]
+    return responses
 
 
 def _respond(problem: Problem, basis: Rows, coef: Floats, real: Real) -> Floats:

@@ -51,6 +51,18 @@ def test_certificate_equals_the_dense_one(case: zoo.Case) -> None:
         assert math.isnan(found.gap)
 
 
+@pytest.mark.parametrize("case", DEFINITE[:4], ids=repr)
+def test_responses_that_are_missing_are_evaluated(case: zoo.Case) -> None:
+    problem = case.problem
+    bare = solution(problem, feasible(problem, seed=1), 0.25)
+    own = oracle.kernel_matrix(problem)[:, bare.origin] @ bare.coef
+    own[::3] = np.nan
+    expected, found = (certify(problem, replace(bare, responses=responses)) for responses in (None, own))
+    for name in ("primal", "dual", "gap", "violation"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9, abs=1e-9 * expected.primal)
+    assert np.isnan(own[::3]).all()
+
+
 @pytest.mark.parametrize("case", DEFINITE[:8], ids=repr)
 def test_the_optimum_lies_between_primal_and_dual(case: zoo.Case) -> None:
     problem = case.problem

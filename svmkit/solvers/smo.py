@@ -23,7 +23,7 @@ F; if corrections stop helping, on float64 kernels throughout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
@@ -98,7 +98,10 @@ class _Block:
 
 @dataclass
 class _State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since."""
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since.
+
+    ``fresh``: at the end, variables whose F is from float64 kernel values; the certificate need not do it again.
+    """
 
     problem: Problem
     eps: float
@@ -121,7 +124,7 @@ class _State:
     failed_checks: int = 0
     best_check: float = np.inf
     evaluations_before: int = 0
-    all_fresh: bool = False
+    fresh: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     done: bool = False
     stalled: bool = False
 
@@ -185,7 +188,10 @@ def solution(state: _State) -> Solution:
     coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
     origin = np.flatnonzero(coef)
     rho = _rho(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
-    responses = state.constant - F if state.all_fresh and len(F) == state.problem.n else None
+    responses = None
+    if len(state.fresh) and len(F) == state.problem.n:
+        responses = np.full(len(F), np.nan)
+        responses[state.fresh] = (state.constant - F)[state.fresh]
     return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
 
 
@@ -331,11 +337,12 @@ def _check(state: _State) -> None:
     """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
     whole = state.variables.whole
     margin = _CLEAR * _FLOAT32_ERROR * state.largest_kernel * sqrt(state.drift2)
-    everything = len(state.K) == len(whole.number)  # then it costs nothing, and the certificate need not do it again
-    _refresh(state, whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin)))
+    everything = len(state.K) == len(whole.number)  # then it costs nothing
+    in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
+    _refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
     if state.violation <= state.eps:
-        state.done, state.all_fresh = True, everything
+        state.done, state.fresh = True, in_doubt
         return
     if state.violation > 0.5 * state.best_check:
         state.failed_checks += 1
