@@ -196,6 +196,8 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     step = _block_columns(real)
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
+    if form == "sorted":  # a row's features are looked up once a piece
+        n_pieces = min(n_pieces, parallel.threads())
 
     def piece(number: int) -> None:
         c0 = n_steps * number // n_pieces * step

@@ -70,8 +70,9 @@ def _block_sorted(
             _sorted_values(
                 lanes, n, first, who, what, indices, data, k0, k1, half[r], h, kind, coef0, degree, values
             )  # fmt: skip
-            for c in range(c1 - c0):
-                out[i, c0 + c] = values[c]
+            line = out[i, c0:c1]
+            for c in range(len(line)):
+                line[c] = values[c]
 
 
 _SORTED = "i8[:], i4[:], R[:], R[:], R[:])"

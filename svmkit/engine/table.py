@@ -46,19 +46,26 @@ def _product_loop(row_values: Any, weighted_sum: Any) -> Any:
     return product_loop
 
 
-def _block_loop(row_values: Any) -> Any:
-    """As ``_product_loop``, the values written out."""
+def _block_loop(row_values: Any, registers: int) -> Any:
+    """As ``_product_loop``, the values written out: straight into place, but for columns that do not fill the registers.
+
+    A slice of ``out`` is taken first, since LLVM makes vector stores of ``line[c]`` but not of ``out[i, c0 + c]``.
+    """
 
     @helper(ORDERED)
     def block_loop(
-        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
-        c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
+        kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any,
+        r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
         for i in range(r0, r1):
             r = rows[i]
-            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
-            for c in range(c1 - c0):
-                out[i, c0 + c] = values[c]
+            line = out[i, c0:c1]
+            full = len(line) == lanes * registers
+            target = line if full else values
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, target)
+            if not full:
+                for c in range(len(line)):
+                    line[c] = values[c]
 
     return block_loop
 
@@ -67,10 +74,10 @@ _product_1 = _product_loop(row_values_1, weighted_sum_1)
 _product_2 = _product_loop(row_values_2, weighted_sum_2)
 _product_4 = _product_loop(row_values_4, weighted_sum_4)
 _product_8 = _product_loop(row_values_8, weighted_sum_8)
-_block_1 = _block_loop(row_values_1)
-_block_2 = _block_loop(row_values_2)
-_block_4 = _block_loop(row_values_4)
-_block_8 = _block_loop(row_values_8)
+_block_1 = _block_loop(row_values_1, 1)
+_block_2 = _block_loop(row_values_2, 2)
+_block_4 = _block_loop(row_values_4, 4)
+_block_8 = _block_loop(row_values_8, 8)
 
 
 def _apply_table(
@@ -110,13 +117,13 @@ def _block_table(
         end = min(c + lanes * registers, c_end)
         scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
         if registers == 8:
-            _block_8(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_8(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 4:
-            _block_4(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_4(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 2:
-            _block_2(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_2(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         else:
-            _block_1(kind, coef0, degree, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_1(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         c = end
 
 

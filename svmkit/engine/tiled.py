@@ -78,8 +78,9 @@ def _block_tiled(
             i1 = min(i0 + CHUNK_ROWS, r1)
             _chunk_values(kind, coef0, degree, lanes, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
             for i in range(i0, i1):
-                for c in range(c1 - c0):
-                    out[i, c0 + c] = sums[(i - i0) * width + c]
+                line, place = out[i, c0:c1], (i - i0) * width
+                for c in range(len(line)):
+                    line[c] = sums[place + c]
 
 
 _TILED = "R[:, :], R[:], i8[:], R[:])"
