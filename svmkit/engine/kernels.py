@@ -162,9 +162,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         if form == "sorted":
             apply_sorted[real](*head, r0, r1, *rest, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width))
+            apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width, len(columns)))
         else:
-            apply_table[real](*head, r0, r1, *rest, *_table_space(real, width))
+            apply_table[real](*head, r0, r1, *rest, *_table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
 
@@ -205,9 +205,9 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         if form == "sorted":
             block_sorted[real](*head, c0, c1, out, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width))
+            block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width, c1 - c0))
         else:
-            block_table[real](*head, c0, c1, out, *_table_space(real, width))
+            block_table[real](*head, c0, c1, out, *_table_space(real, width, c1 - c0))
         if left.far or basis.far:
             put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
@@ -232,9 +232,9 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
             if packed.form == "sorted":
                 block_sorted[real](*head, *_sorted_space(packed, numbers, real, width))
             elif packed.form == "tiled":
-                block_tiled[real](*head, *_tiled_space(real, width))
+                block_tiled[real](*head, *_tiled_space(real, width, count))
             else:
-                block_table[real](*head, *_table_space(real, width))
+                block_table[real](*head, *_table_space(real, width, count))
             if packed.far:
                 put_apart(*_arrays(packed), rows, *_arrays(packed), numbers, 0, count, values)
             turn[real, out.dtype.str[1:]](values, first, out)
@@ -284,16 +284,18 @@ def _block_columns(real: Real) -> int:
     return (8 if cpu_has("avx512f") else 4) * _lanes(real)
 
 
-def _table_space(real: Real, width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """This thread's table, norms and values for a block."""
-    columns = _block_columns(real)
+def _table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
+    widest, columns = _block_columns(real), _lanes(real)
+    while columns < min(n_columns, widest):
+        columns *= 2
     spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("table", {})
     key = (real, width)
     if key not in spaces:
         spaces.clear()
-        spaces[key] = (_aligned((width, columns), real), _aligned((columns,), real), _aligned((columns,), real))
-    space: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] = spaces[key]
-    return space
+        spaces[key] = (_aligned((width * widest,), real), _aligned((widest,), real), _aligned((widest,), real))
+    table, norms, values = spaces[key]
+    return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
 
 
 def _aligned(shape: tuple[int, ...], real: Real) -> NDArray[Any]:
@@ -304,11 +306,11 @@ def _aligned(shape: tuple[int, ...], real: Real) -> NDArray[Any]:
     return raw[start : start + size].view(real).reshape(shape)
 
 
-def _tiled_space(real: Real, width: int) -> tuple[NDArray[Any], ...]:
+def _tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """This thread's table and norms, and room for a chunk of rows' unfinished sums."""
-    W, h, _ = _table_space(real, width)
+    W, h, _ = _table_space(real, width, n_columns)
     if real not in (spaces := _own.__dict__.setdefault("tiled", {})):
-        spaces[real] = (np.empty(CHUNK_ROWS, np.int64), _aligned((CHUNK_ROWS * len(h),), real))
+        spaces[real] = (np.empty(CHUNK_ROWS, np.int64), _aligned((CHUNK_ROWS * _block_columns(real),), real))
     return (W, h, *spaces[real])
 
 

@@ -1,8 +1,9 @@
 """The loops of table.py for rows of many nonzeros: features a tile at a time, to keep the table in the first-level cache.
 
 A table of 784 features by 128 columns is 400 KB, and every nonzero of a row reads a line of 512 bytes of it from the second
-level. Here 32 rows go through a tile of 96 features (48 KB) together; their unfinished sums wait in a buffer of 16 KB. Sums are
-added in the same order as there, so the values are the same to the bit.
+level. Here 32 rows go through a tile of 96 features (48 KB) together; their unfinished sums wait in a buffer of 16 KB. A tile's
+part of a sum is added up by itself first, so a value may differ from table.py's in its last bits; but the rows of one problem
+keep one form, and so do their values.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from typing import Any
 
 from svmkit._jit import ORDERED, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, both_precisions, scatter
-from svmkit.engine.vector import kernel_values, row_products_4, row_products_8, weighted_sum_1
+from svmkit.engine.vector import (
+    kernel_values,
+    row_products_1,
+    row_products_2,
+    row_products_4,
+    row_products_8,
+    weighted_sum_1,
+)
 
 #: Rows that go through the tiles together, and features to a tile.
 CHUNK_ROWS = 32
@@ -25,7 +33,7 @@ def _chunk_values(
     W: Any, h: Any, cursor: Any, sums: Any,
 ) -> None:  # fmt: skip
     """sums[(i − i0)·columns + c] = K(rows[i], column c) for i in i0 … i1−1, at most CHUNK_ROWS of them."""
-    n_features, columns = W.shape
+    n_features, columns = W.shape  # lines of 1, 2, 4 or 8 registers
     for i in range(i0, i1):
         cursor[i - i0] = indptr[rows[i]]
     for place in range((i1 - i0) * columns):
@@ -35,8 +43,12 @@ def _chunk_values(
             k, end, limit, place = cursor[i - i0], indptr[rows[i] + 1], first + TILE_FEATURES, (i - i0) * columns
             if columns == 8 * lanes:
                 cursor[i - i0] = row_products_8(W, indices, data, k, end, limit, sums, place)
-            else:
+            elif columns == 4 * lanes:
                 cursor[i - i0] = row_products_4(W, indices, data, k, end, limit, sums, place)
+            elif columns == 2 * lanes:
+                cursor[i - i0] = row_products_2(W, indices, data, k, end, limit, sums, place)
+            else:
+                cursor[i - i0] = row_products_1(W, indices, data, k, end, limit, sums, place)
     for i in range(i0, i1):
         for c in range(0, columns, lanes):
             kernel_values(sums, (i - i0) * columns + c, c, half[rows[i]], h, kind, coef0, degree)
