@@ -262,7 +262,7 @@ def fill_margin(c: Floats, weight: Floats, positives: int, basins: int, push: fl
     """
     pieces = _pieces(c, weight, positives, basins)
     with np.errstate(invalid="ignore"):  # no weight times an infinite edge
-        reached = (pieces.top > 0) & (pieces.top * pieces.total >= basins * push)
+        reached = (pieces.total > 0) & (pieces.top * pieces.total >= basins * push)
     m = int(np.argmax(reached))
     if not reached[m]:
         return NO_LEVEL

@@ -95,6 +95,15 @@ def test_the_margin_is_that_of_the_best_multiple(asked: Pool, basins: int, push:
     assert loss == pytest.approx(least_loss(asked, basins, push), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("c", "level_then"), [([0.0, 1.0, 2.0], 1.0), ([-1.0, 1.0, 3.0], 3.0), ([0.0, 0.0, 0.0], np.inf), ([1.0, 2.0, 3.0], 1.0)]
+)
+def test_the_margin_where_w_has_no_length(c: list[float], level_then: float) -> None:
+    """Responses of any size from ‖w‖ = 0, as rounding may leave them: a covered Σ weight·c of 0 alone says nothing of s."""
+    found = level.fill_margin(np.array(c), np.ones(3), 3, 1, 0.0)
+    assert found.level == level_then
+
+
 # --- the level that is kept from step to step -----------------------------------------------------------------------------
 
 
