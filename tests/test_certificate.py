@@ -108,6 +108,14 @@ def test_converged_is_said_only_when_fresh_values_bear_it_out(monkeypatch: pytes
     assert base.run(smo, problem, smo.Options(), eps=1e-3).status is Status.STALLED
 
 
+def test_what_fresh_values_bear_out_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where kernel values of 1e10 round by eps, a solver's own arithmetic may not show that it is there."""
+    problem, advance = zoo.named("rbf"), smo.advance
+    monkeypatch.setattr(smo, "advance", lambda state, budget: advance(state, budget)._replace(done=False, stalled=True))
+    assert base.run(smo, problem, smo.Options(), eps=10.0).status is Status.CONVERGED
+    assert base.run(smo, problem, smo.Options(), eps=1e-3).status is Status.STALLED
+
+
 def test_given_responses_are_used() -> None:
     problem = zoo.named("rbf")
     beta = feasible(problem, seed=2)

@@ -183,6 +183,8 @@ def run(
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
         status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
+    elif status is Status.STALLED and solver.EXACT and certificate.violation <= eps:
+        status = Status.CONVERGED  # rounding hid from the solver that it was there
     if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
         none = np.arange(0)  # kernel values overflowed, as the certificate says; f = 0 can be written and read
         found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
