@@ -143,7 +143,8 @@ def run(
     ``on_progress(seconds, progress)`` sees every call's progress; ``on_trace`` a row wherever time has grown by √2 or kernel
     evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
     solver starts and makes its solution; the certificate at the end is off it, and for a run cut short by clock or signal
-    comes from float32 kernel values where the data allow it.
+    comes from float32 kernel values where the data allow it. Where the time is up before it begins (a limit of 0 s, as earlier
+    machines may leave it, or ``interrupted()``), no step is taken.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -157,8 +158,8 @@ def run(
     state = solver.start(problem, options, eps, seed)
     stops = _Stops(limits, interrupted)
     watch = _Patience(limits.patience, holdout_error, problem.n)
-    budget, progress = 1, Progress(0, 0)
-    while True:
+    budget, progress, status = 1, Progress(0, 0), stops.before()
+    while status is None:
         allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began = clock.seconds()
         progress = solver.advance(state, allowed)
@@ -228,6 +229,12 @@ class _Stops:
         limits = self._limits
         most = sys.maxsize if limits.max_iter is None else limits.max_iter - steps
         return most if limits.max_evaluations is None else min(most, self._marks.next - steps)
+
+    def before(self) -> Status | None:
+        """Why not to begin, or None."""
+        if self._interrupted():
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self._limits.time_limit_s == 0 else None
 
     def status(self, progress: Progress, now: float) -> Status | None:
         """Why to stop ``now`` (seconds), or None."""

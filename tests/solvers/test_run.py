@@ -130,6 +130,13 @@ def test_a_start_longer_than_the_limit_still_gives_a_step(clock: Clock) -> None:
     assert (result.status, result.steps) == (Status.TIME_LIMIT, 1)
 
 
+def test_no_step_is_taken_where_the_time_is_up_before() -> None:
+    """Many machines after the limit, or after Ctrl-C, would otherwise take a step each."""
+    late, stopped = go(scripted(), Limits(time_limit_s=0.0)), go(scripted(), interrupted=lambda: True)
+    assert (late.status, late.steps) == (Status.TIME_LIMIT, 0)
+    assert (stopped.status, stopped.steps) == (Status.INTERRUPTED, 0)
+
+
 def test_calls_stay_short_after_many_that_were_cut_for_other_reasons(clock: Clock) -> None:
     longest = before = 0.0
 
