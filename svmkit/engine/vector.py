@@ -326,15 +326,15 @@ class _Vectors:
     def exp2(self, t: Any) -> Any:
         """2^t for t not much above 0: t = n + f with |f| ≤ ½, a polynomial for 2^f, and n added to its exponent bits.
 
-        Adding 1.5·2^23 (2^52) rounds t to n and leaves n in the low bits. Below 2^−125 the result in float32 stays there,
-        below 2^−1021 that in float64 is 0: of a row far from all others the sign of f, as in LIBSVM, is that of −rho alone. The
-        polynomial is off by 3e-9 in float32 (Chebyshev, degree 6), by less than rounding in float64 (Taylor, degree 13).
+        Adding 1.5·2^23 (2^52) rounds t to n and leaves n in the low bits. Below 2^−125 a float32 stays there. Below 2^−1023 a
+        float64 is 0, all of whose bits are those of 1.0 and n = −1023 added up: far from all support vectors f is −rho, as
+        svm-predict has it. The polynomial is off by 3e-9 in float32 (Chebyshev, degree 6), by less than rounding in float64
+        (Taylor, degree 13).
         """
         b, ir = self.b, self.ir
-        mantissa, lowest = (23, -125.0) if self.bits == 32 else (52, -1021.0)
+        mantissa, lowest = (23, -125.0) if self.bits == 32 else (52, -1023.0)
         floor = self.splat(lowest)
-        above = b.fcmp_ordered(">", t, floor)
-        t = b.select(above, t, floor)
+        t = b.select(b.fcmp_ordered(">", t, floor), t, floor)
         shift = self.splat(1.5 * 2.0**mantissa)
         shifted = b.fadd(t, shift)
         f = b.fsub(t, b.fsub(shifted, shift))
@@ -343,8 +343,7 @@ class _Vectors:
             p = self.mul_add(p, f, coefficient)
         places = ir.Constant(self.int_type, [ir.Constant(self.int_type.element, mantissa)] * self.lanes)
         exponent = b.shl(b.bitcast(shifted, self.int_type), places)
-        result = b.bitcast(b.add(b.bitcast(p, self.int_type), exponent), self.type)
-        return result if self.bits == 32 else b.select(above, result, self.splat(0.0))
+        return b.bitcast(b.add(b.bitcast(p, self.int_type), exponent), self.type)
 
     def _function(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """LLVM's own function ``name``, in the version for the vector type that is its last argument."""
