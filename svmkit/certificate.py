@@ -119,13 +119,12 @@ def _feasible(problem: Problem, alpha: Floats) -> Floats:
 
 
 def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
-    """The solution's own responses, evaluated where the solver did not have them."""
-    if solution.responses is None:
+    """The solution's own responses, evaluated where the solver did not have them; all of them where it had few."""
+    given = solution.responses
+    missing = np.arange(problem.n) if given is None else np.flatnonzero(np.isnan(given))
+    if given is None or 2 * len(missing) > problem.n:  # rows need not be copied
         return _respond(problem, solution.basis, solution.coef, real)
-    missing = np.flatnonzero(np.isnan(solution.responses))
-    if len(missing) == 0:
-        return solution.responses
-    responses = solution.responses.copy()
+    responses = given.copy()
     left = problem.rows.take(missing)
     responses[missing] = cross_apply(left, solution.basis, problem.kernel, solution.coef[:, None], real)[:, 0]
     return responses

@@ -98,9 +98,8 @@ class _Block:
 
 @dataclass
 class _State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since.
-
-    ``fresh``: at the end, variables whose F is from float64 kernel values; the certificate need not do it again.
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``fresh``: at the
+    end, variables whose F is from float64 kernel values, which the certificate need not evaluate again.
     """
 
     problem: Problem
