@@ -7,6 +7,8 @@ in small groups, staged with their kernel values against S from one block of the
 
 from __future__ import annotations
 
+import mmap
+from contextlib import suppress
 from math import isqrt
 from typing import Any
 
@@ -28,6 +30,23 @@ _FIRST_SLOTS, _FIRST_GROWTH, _GROWTH = 4096, 4, 1.5
 _PIECE = 20_000
 #: Slots in a piece of work where few rows are evaluated against all of them.
 _SLOTS_AT_A_TIME = 1024
+
+
+def zeros_by_page(shape: tuple[int, int], real: str) -> NDArray[Any]:
+    """Zeros whose memory comes a page at a time, as it is written.
+
+    On Linux np.zeros asks for pages of 2 MB, and so each row would take what lies between its last entry and the next row too.
+    """
+    if not hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return np.zeros(shape, real)
+    size = shape[0] * shape[1] * np.dtype(real).itemsize
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size / 1e6:.0f} MB for kernel rows") from error
+    with suppress(OSError):  # a kernel that has no such pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, real).reshape(shape)
 
 
 class SupportSet:
@@ -64,7 +83,7 @@ class SupportSet:
     def _make_room(self, capacity: int) -> None:
         real = self.engine.packed.real
         n_rows = max(min(self._values // capacity, capacity), _LEAST_ROWS)
-        self.K = np.zeros((n_rows, capacity), real)  # pages come into being as they are written
+        self.K = zeros_by_page((n_rows, capacity), real)
         self.kept = np.zeros((4, n_rows), np.int64)
         self.kept[slots.OWNER] = -1
         self.kept[slots.FREE_ROW] = np.arange(n_rows)[::-1]
