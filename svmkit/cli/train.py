@@ -157,7 +157,8 @@ def command(
         raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
     _check_streams(data, holdout, model, trace, as_json)
-    read = [path for path in (data, holdout, pool.pool, pool.oracle) if path is not None]
+    held_out_file = None if holdout is None or files.fraction(holdout) is not None else holdout
+    read = [path for path in (data, held_out_file, pool.pool, pool.oracle) if path is not None]
     files.check_output(model, *read)  # it may be that of --init
     if init is not None:
         initial.check(init, data, holdout, config.solver)

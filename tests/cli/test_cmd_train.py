@@ -153,6 +153,12 @@ def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
     assert first["primal"] == second["primal"] != other["primal"]
 
 
+def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -> None:
+    for name in ("m", "0.25"):  # in this order: a file of that name would be held out
+        assert svmkit("train", "--holdout", "0.25", data, name, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "0.25").read_bytes() == (tmp_path / "m").read_bytes()
+
+
 def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     report = strict_json(svmkit("train", "--json", "--trace", trace, "--holdout", "0.2", data, tmp_path / "m").stdout)
