@@ -124,6 +124,8 @@ def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
     missing = np.arange(problem.n) if given is None else np.flatnonzero(np.isnan(given))
     if given is None or 2 * len(missing) > problem.n:  # rows need not be copied
         return _respond(problem, solution.basis, solution.coef, real)
+    if not len(missing):
+        return given
     responses = given.copy()
     left = problem.rows.take(missing)
     responses[missing] = cross_apply(left, solution.basis, problem.kernel, solution.coef[:, None], real)[:, 0]

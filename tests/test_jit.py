@@ -209,3 +209,11 @@ def test_time_spent_compiling_counts_from_its_begin_and_once() -> None:
     after = _jit.seconds_compiling()
     assert after >= during
     assert _jit.seconds_compiling() == after
+
+
+def test_the_address_of_an_array_is_what_numpy_says_it_is() -> None:
+    whole = np.arange(12.0)
+    frozen = whole.copy()
+    frozen.flags.writeable = False
+    for array in (whole, whole[5:], frozen, np.empty(0), np.zeros((3, 4), np.float32), np.zeros(2, np.uint8)):
+        assert _jit._address(array) == _jit._described_address(array) == array.ctypes.data

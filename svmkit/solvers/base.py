@@ -175,7 +175,7 @@ def run(
                 status = Status.EARLY_STOP
                 break
         if now - began < CALL_S / 2 and allowed == budget:
-            budget *= 2
+            budget *= 8 if now - began < CALL_S / 16 and on_trace is None else 2  # a trace has a row wherever work has doubled
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)

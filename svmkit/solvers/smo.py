@@ -306,8 +306,11 @@ def _close_round(state: _State, block: _Block) -> None:
     change = block.beta - active.beta[block.place]
     changed = np.flatnonzero(change)
     active.beta[block.place] = block.beta
-    rows = state.variables.row_of[active.number[block.place[changed]]]
-    state.variables.engine.apply(active.packed, rows, -change[changed], active.F)
+    if len(block.place) == len(state.variables.whole.number):
+        active.F[block.place] = block.F  # the pair steps kept all of it up to date
+    else:
+        rows = state.variables.row_of[active.number[block.place[changed]]]
+        state.variables.engine.apply(active.packed, rows, -change[changed], active.F)
     state.drift2 += float(change @ change)
     state.idle_rounds = 0 if len(changed) else state.idle_rounds + 1
     state.previous = block.place
