@@ -20,6 +20,7 @@ from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, add_products, put_apart
+from svmkit.engine.binary import BYTES, apply_binary, block_binary
 from svmkit.engine.columns import turn
 from svmkit.engine.packed import Form, Packed, Real, form_of, pack, renumbered, training_precision
 from svmkit.engine.sorted import apply_sorted, block_sorted
@@ -33,7 +34,7 @@ WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
-PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18}
+PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16}
 #: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
 BLOCK_PIECE_VALUES = 65_536
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
@@ -112,7 +113,7 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
         for j in range(weights.shape[1]):
             out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
         return out
-    columns, form = pack(parts[-1], kernel, real), form_of(parts[0])
+    columns, form = pack(parts[-1], kernel, real), form_of(parts[0], kernel)
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
         packed = replace(pack(parts[0].part(first, last), kernel, real), form=form)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
@@ -147,10 +148,10 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
-    if left.far or basis.far:
+    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
+    if _far(left, basis, form):
         _accumulate_apart(kernel, left, basis, columns, weights, out)
         return
-    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     stride = -(-len(columns) // 128) * 128
     padded = np.zeros((weights.shape[1], stride))
     padded[:, : len(columns)] = weights.T
@@ -163,6 +164,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             apply_sorted[real](*head, r0, r1, *rest, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
             apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width, len(columns)))
+        elif form == "binary":
+            lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
+            apply_binary[real](_lanes(real), *lists, *rest[-3:], *_binary_space(kernel, real, width, len(columns)))
         else:
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width, len(columns)))
 
@@ -193,7 +197,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         return
     real, form, width = left.real, _common_form(left, basis), _width(left, basis)
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns)
-    step = _block_columns(real)
+    step = 4 * BYTES if form == "binary" else _block_columns(real)
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
     if form == "sorted":  # a row's features are looked up once a piece
@@ -206,9 +210,12 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
             block_sorted[real](*head, c0, c1, out, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
             block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width, c1 - c0))
+        elif form == "binary":
+            lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
+            block_binary[real](*lists, c0, c1, out, *_binary_space(kernel, real, width, c1 - c0))
         else:
             block_table[real](*head, c0, c1, out, *_table_space(real, width, c1 - c0))
-        if left.far or basis.far:
+        if _far(left, basis, form):
             put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
     parallel.run_pieces(piece, n_pieces)
@@ -233,9 +240,12 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
                 block_sorted[real](*head, *_sorted_space(packed, numbers, real, width))
             elif packed.form == "tiled":
                 block_tiled[real](*head, *_tiled_space(real, width, count))
+            elif packed.form == "binary":
+                lists = (packed.indptr, packed.indices, rows, 0, len(rows), packed.indptr, packed.indices, numbers)
+                block_binary[real](*lists, 0, count, values, *_binary_space(kernel, real, width, count))
             else:
                 block_table[real](*head, *_table_space(real, width, count))
-            if packed.far:
+            if _far(packed, packed, packed.form):
                 put_apart(*_arrays(packed), rows, *_arrays(packed), numbers, 0, count, values)
             turn[real, out.dtype.str[1:]](values, first, out)
 
@@ -248,8 +258,15 @@ def _width(left: Packed, basis: Packed) -> int:
 
 
 def _common_form(left: Packed, basis: Packed) -> Form:
-    """That of the rows on the left, unless the basis is too wide for a table."""
-    return "sorted" if basis.form == "sorted" else left.form
+    """That of the rows on the left, unless the basis is too wide for a table, or only they are all ones."""
+    if basis.form == "sorted":
+        return "sorted"
+    return "table" if left.form == "binary" != basis.form else left.form
+
+
+def _far(left: Packed, basis: Packed, form: Form) -> bool:
+    """Whether some values must take differences (apart.py), which counting never does."""
+    return form != "binary" and (left.far or basis.far)
 
 
 def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None:
@@ -312,6 +329,26 @@ def _tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], 
     if real not in (spaces := _own.__dict__.setdefault("tiled", {})):
         spaces[real] = (np.empty(CHUNK_ROWS, np.int64), _aligned((CHUNK_ROWS * _block_columns(real),), real))
     return (W, h, *spaces[real])
+
+
+def _binary_space(kernel: Kernel, real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
+    """The kernel's powers; this thread's table of bytes, counts and values for a block."""
+    columns = BYTES * (1 if n_columns <= BYTES else 2 if n_columns <= 2 * BYTES else 4)
+    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("binary", {})
+    key = (real, width)
+    if key not in spaces:
+        spaces.clear()
+        table = _aligned((width * BYTES,), "f4").view(np.uint8)
+        spaces[key] = (table, np.empty(4 * BYTES, np.uint8), _aligned((4 * BYTES,), real))
+    table, ones, values = spaces[key]
+    return _powers(kernel.gamma, real), table[: width * columns].reshape(width, columns), ones[:columns], values[:columns]
+
+
+@cache
+def _powers(gamma: float, real: Real) -> NDArray[Any]:
+    """e^(−gamma·D) for D = 0 … 15 and 0, 16, … 240."""
+    few = np.arange(16.0)
+    return np.exp(-gamma * np.concatenate([few, 16.0 * few])).astype(real)
 
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:

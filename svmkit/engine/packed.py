@@ -13,14 +13,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.apart import FAR_HALF
+from svmkit.engine.binary import MOST_ONES
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
-#: Which loops suit the rows: see table.py, tiled.py, sorted.py.
-Form = Literal["table", "tiled", "sorted"]
+#: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py.
+Form = Literal["table", "tiled", "sorted", "binary"]
 
 #: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
 #: estimate in ``training_precision`` is below the second number.
@@ -99,7 +101,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
     half = 0.5 * rows.sqnorms() * scale**2
     return Packed(
         real=real,
-        form=form_of(rows),
+        form=form_of(rows, kernel),
         n_features=rows.n_features,
         indptr=rows.indptr,
         indices=rows.indices,
@@ -114,12 +116,14 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
     """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
 
-    In rbf the exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding
-    leaves about 2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. tanh of a small argument loses relative
-    accuracy at once, and precomputed values are as given.
+    Counted (binary.py) they are rounded three times, whatever gamma. Else in rbf the exponent is the difference of two halves
+    that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about 2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros).
+    Powers multiply the error. tanh of a small argument loses relative accuracy at once, and precomputed values are as given.
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
+    if _counts(rows, kernel):
+        return "f4"
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
         longest = int(np.diff(rows.indptr).max(initial=0))
@@ -130,10 +134,20 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     return "f4" if largest < 1e30 else "f8"
 
 
-def form_of(rows: Rows) -> Form:
-    """Which loops suit the rows, by their features and how crowded these are."""
+def form_of(rows: Rows, kernel: Kernel) -> Form:
+    """Which loops suit the rows, by their features, how crowded these are, and whether every value is 1."""
     width = rows.n_features + 1
     if width > TABLE_FEATURES:
         return "sorted"
+    if _counts(rows, kernel):
+        return "binary"
     crowded = len(rows.indices) * TILE_FEATURES > TILED_NONZEROS * rows.n * width
     return "tiled" if crowded and width > 2 * TILE_FEATURES else "table"
+
+
+def _counts(rows: Rows, kernel: Kernel) -> bool:
+    """Whether kernel values can be had by counting (binary.py): rbf, every value 1 and not too many to a row; AVX-512."""
+    if kernel.kind != RBF or rows.n_features >= TABLE_FEATURES or not cpu_has("avx512bw"):
+        return False
+    longest = int(np.diff(rows.indptr).max(initial=0))
+    return longest <= MOST_ONES and bool((rows.data == 1.0).all())

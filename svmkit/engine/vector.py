@@ -358,7 +358,7 @@ class _Vectors:
         """Σ values·weights with float64 products, in two running sums a register half, folded at the end."""
         b, ir = self.b, self.ir
         eight = ir.VectorType(ir.DoubleType(), 8)
-        total = ir.Constant(eight, None)
+        totals = [ir.Constant(eight, None)] * 4
         base = b.bitcast(weights, eight.as_pointer())
         part_type = ir.VectorType(self.real, 8)
         parts = b.bitcast(values, part_type.as_pointer())
@@ -367,6 +367,8 @@ class _Vectors:
             value = b.load(b.gep(parts, place), align=self.bits // 8)
             wide = b.fpext(value, eight) if self.bits == 32 else value
             factor = b.load(b.gep(base, place), align=8)
-            total = b.fadd(b.fmul(wide, factor, flags=_REORDER), total, flags=_REORDER)
+            totals[i % 4] = b.fadd(b.fmul(wide, factor, flags=_KEEP_ORDER), totals[i % 4], flags=_KEEP_ORDER)
+        first, second = (b.fadd(totals[i], totals[i + 2], flags=_KEEP_ORDER) for i in range(2))
+        total = b.fadd(first, second, flags=_KEEP_ORDER)
         fold = self._function("llvm.vector.reduce.fadd", ir.DoubleType(), [ir.DoubleType(), eight])
         return b.call(fold, [ir.Constant(ir.DoubleType(), 0.0), total], fastmath=_REORDER)
