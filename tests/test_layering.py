@@ -25,6 +25,7 @@ SHARED = {
         "columns",
         "table",
         "tiled",
+        "binary",
         "sorted",
         "apart",
         "linear",
