@@ -9,8 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
+from svmkit.model import Model
 
 _DIGITS = 8
 
@@ -24,6 +26,15 @@ def find_rows(support: Rows, starts: Ints, rows: Rows, members: list[Ints]) -> I
     for examples, (first, last) in zip(members, pairwise(starts.tolist()), strict=True):
         where[first:last] = _find(support.part(first, last), rows, examples)
     return where
+
+
+def foreign_rows(model: Model) -> NDArray[np.bool_]:
+    """Which rows of the model have another class's sign in some machine: an example has not, a basis vector may."""
+    foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
+    for (i, _), machine in zip(model.pairs, model.machines, strict=True):
+        own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
+        foreign[machine.index] |= (machine.coef > 0) != own
+    return foreign
 
 
 def _find(support: Rows, rows: Rows, examples: Ints) -> Ints:
