@@ -171,6 +171,17 @@ def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path
     assert np.all(np.diff([row.steps for row in rows]) >= 0)
 
 
+@pytest.mark.parametrize(
+    "how", [["--solver", "ipm"], ["--solver", "lasvm", "--stream", "-g", "1"]], ids=["refused", "no such data"]
+)
+def test_an_old_trace_is_left_where_no_training_begins(how: list[str], data: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text("old\n")
+    done = svmkit("train", *how, "--trace", trace, data if "ipm" in how else tmp_path / "none", tmp_path / "m")
+    assert done.returncode != 0
+    assert trace.read_text() == "old\n"
+
+
 def test_the_trace_may_go_to_standard_output(data: Path, tmp_path: Path) -> None:
     done = svmkit("train", "--trace", "-", data, tmp_path / "m", cwd=tmp_path)
     assert done.returncode == 0
