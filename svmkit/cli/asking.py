@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from svmkit.cli import files, report
+from svmkit.cli import ENVIRONMENT, files, report
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
@@ -204,7 +204,7 @@ def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
         return Person(tuple(labels.tolist()), reporter)
     if os.path.isfile(name) and not os.access(name, os.X_OK):
         return LabelFile(name, pool.n)
-    return Command(name)
+    return Command(name, ENVIRONMENT)
 
 
 class _Dialogue:

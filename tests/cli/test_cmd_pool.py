@@ -143,6 +143,20 @@ def test_an_oracle_that_fails_leaves_the_model_so_far(answers: str, why: str, po
     assert len(log_of(model)) == 1 + n_labels
 
 
+def test_the_oracle_has_the_environment_that_we_were_given(pool: Path, model: Path, tmp_path: Path) -> None:
+    """Not our own settings: its BLAS may want all cores."""
+    answers = f"env > {tmp_path}/env; {command_of(pool)}"
+    args = (*TRAIN, "--pool", pool, "--oracle", answers, "--max-labels", 3, "/dev/null", model)
+    for threads in ("7", None):
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": threads or ""}
+        if threads is None:
+            del env["OPENBLAS_NUM_THREADS"]
+        subprocess.run([sys.executable, "-m", "svmkit", *map(str, args)], env=env, check=True, stderr=subprocess.DEVNULL)
+        had = [line for line in (tmp_path / "env").read_text().splitlines() if line.startswith("OPENBLAS_NUM_THREADS=")]
+        assert had == ([] if threads is None else ["OPENBLAS_NUM_THREADS=7"])
+        Path(f"{model}.labels").unlink()
+
+
 def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path) -> None:
     slow = command_of(pool, after=9)
     args = (*TRAIN, "--pool", pool, "--oracle", slow, "/dev/null", model)
