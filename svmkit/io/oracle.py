@@ -190,4 +190,5 @@ class Log:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        with suppress(OSError):  # of a line that could not be written, as has been said
+            self._file.close()

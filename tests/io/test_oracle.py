@@ -200,3 +200,12 @@ def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"--oracle-log .*no/log"):
         log_at(tmp_path / "no" / "log")
+
+
+def test_a_full_disk_is_said_once(tmp_path: Path) -> None:
+    log = log_at(tmp_path / "log")
+    log._file.close()
+    log._file = open("/dev/full", "ab")  # noqa: SIM115  (closed by close)
+    with pytest.raises(OutputError, match=r"--oracle-log .*: cannot be written: No space left on device"):
+        log.add(3, 1)
+    log.close()
