@@ -268,7 +268,7 @@ def _opened(path: str, opening: Callable[[], BinaryIO]) -> Iterator[Output]:
 
 def _written_in_place(path: str) -> bool:
     """Whether a rename cannot or must not replace ``path``: a stream, a device, or a name for an open file."""
-    if path == "-" or os.path.abspath(path).startswith(("/dev/", "/proc/")):
+    if path == "-" or os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
         return True
     return os.path.exists(path) and not os.path.isfile(path)
 
