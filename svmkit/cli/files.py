@@ -31,7 +31,7 @@ def begin(threads: int, reporter: Reporter) -> None:
 
     parallel.use_threads(threads)
     _jit.on_compile(reporter.compiling)
-    _ahead.start_if_cold()
+    _ahead.start_if_cold(parallel.cores())
 
 
 def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, training: bool = False) -> Dataset:
