@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 from shell import TRAIN_KEYS, process, strict_json, svmkit, write_blobs
 
+from svmkit.cli.files import set_aside
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.io.traces import read_trace
@@ -151,6 +155,15 @@ def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
     )
     assert first["holdout_n"] == 15
     assert first["primal"] == second["primal"] != other["primal"]
+
+
+def test_a_fraction_is_the_same_examples_everywhere() -> None:
+    """Whatever NumPy's version, whose own generators promise no stream."""
+    dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))
+    training, held_out = set_aside(dataset, "0.25", TrainConfig(seed=3), Reporter(quiet=True))
+    assert held_out is not None
+    assert held_out.y.tolist() == [0, 8, 9]
+    assert training.y.tolist() == [1, 2, 3, 4, 5, 6, 7, 10, 11]
 
 
 def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -> None:
