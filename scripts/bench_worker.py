@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +61,11 @@ def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
     from svmkit.config import TrainConfig
     from svmkit.pairs import group_classes, pair_problem
 
-    place = training_rows(model, train)
-    if place is None:
-        return {"primal": primal(model, train, C)}
     labels, groups = group_classes(train.y, np.arange(train.n))
     members = [groups[labels.tolist().index(label)] for label in model.labels.tolist()]
+    place = training_rows(model, train.rows, members)
+    if place is None:
+        return {"primal": primal(model, train, C)}
     config, ones = TrainConfig(C=C, bias="free" if free else "none"), np.ones(len(labels))
     found = []
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
@@ -97,42 +96,19 @@ def certificate(problem: Any, origin: Any, coef: Any, rho: float) -> tuple[float
     return whole.primal, whole.dual, violation
 
 
-def training_rows(model: Any, train: Any) -> Any:
+def training_rows(model: Any, rows: Any, members: Any) -> Any:
     """The training row that each row of the model is, or None where some are none.
 
-    LIBSVM cuts values to eight digits, ThunderSVM to single precision first; each row of the model is one training row of its
-    class, equal ones being taken in turn.
+    LIBSVM cuts values to eight digits, ThunderSVM to single precision first.
     """
-    classes = np.repeat(np.arange(len(model.class_counts)), model.class_counts)
-    owner = np.full(train.n, -1)
-    for c, label in enumerate(model.labels.tolist()):
-        owner[np.trunc(train.y) == label] = c
-    wanted = keys(model.rows, model.rows.data, classes)
-    for cut in (lambda x: x, lambda x: digits8(x), lambda x: digits8(x.astype(np.float32).astype(np.float64))):
-        unused: dict[bytes, list[int]] = {}
-        for row, key in reversed(list(enumerate(keys(train.rows, cut(train.rows.data), owner)))):
-            unused.setdefault(key, []).append(row)
-        place = [unused[key].pop() if unused.get(key) else -1 for key in wanted]
+    from svmkit.matching import find_rows
+
+    single = rows._replace(data=rows.data.astype(np.float32).astype(np.float64))
+    for kept in (rows, single):
+        place = find_rows(model.rows, model.class_starts, kept, members)
         if -1 not in place:
-            return np.array(place, dtype=np.int64)
+            return place
     return None
-
-
-def keys(rows: Any, values: Any, classes: Any) -> list[bytes]:
-    """Each row's class and content; zeros that are spelt out do not count."""
-    filled = values != 0
-    ends = np.concatenate([[0], np.cumsum(filled)])[rows.indptr].tolist()
-    indices, values = rows.indices[filled].astype(np.int32), values[filled]
-    return [
-        classes[r].tobytes() + indices[first:last].tobytes() + values[first:last].tobytes()
-        for r, (first, last) in enumerate(pairwise(ends))
-    ]
-
-
-def digits8(values: Any) -> Any:
-    """The numbers as C's %.8g writes them."""
-    distinct, place = np.unique(values, return_inverse=True)
-    return np.array([float(f"{value:.8g}") for value in distinct.tolist()])[place]
 
 
 def primal(model: Any, train: Any, C: float) -> float:

@@ -17,6 +17,7 @@ import bz2
 import csv
 import gzip
 import hashlib
+import http.client
 import lzma
 import os
 import shutil
@@ -29,6 +30,7 @@ from urllib.parse import urljoin
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+KEPT = "What has arrived is kept; run the same command again later."
 OPENERS = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
 
 
@@ -61,15 +63,19 @@ def download(url: str, part: Path) -> None:
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            resumed = answer.status == 206
-            with open(part, "ab" if resumed else "wb") as out:
+            done = done if answer.status == 206 else 0
+            with open(part, "ab" if done else "wb") as out:
                 shutil.copyfileobj(answer, out, 1 << 20)
+            came, expected = part.stat().st_size - done, answer.headers["Content-Length"]
     except urllib.error.HTTPError as error:
         if error.code != 416:  # 416: nothing is missing
             raise Refused(f"{url}: the server says {error.code} {error.reason}") from error
-    except (urllib.error.URLError, OSError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise Refused(f"{url}: {reason}\nNo connection? What has arrived is kept; run the same command again later.") from error
+        raise Refused(f"{url}: {reason}\nNo connection? {KEPT}") from error
+    else:
+        if expected is not None and came < int(expected):  # an end that comes early is no error to urllib
+            raise Refused(f"{url}: the connection ended after {came} of {expected} bytes\n{KEPT}")
 
 
 def unpack(part: Path, suffix: str, to: Path) -> None:

@@ -10,21 +10,16 @@ aside, finished, measured, and taken up again.
 
 from __future__ import annotations
 
-import resource
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from bench_data import Missing, public
-from reproduce_table import error_on, heading, line, verdict
+from reproduce_table import Split, by_libsvm, error_on, heading, line, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats, Rows
@@ -95,8 +90,8 @@ FINISHING = {
 
 
 @dataclass(frozen=True)
-class Split:
-    """Rows and labels ±1 of both parts, and the problem of the training part."""
+class Task:
+    """The problem of the training part, and the rows and labels ±1 that its solutions are tested on."""
 
     problem: Problem
     test_rows: Rows
@@ -107,7 +102,7 @@ class Split:
         return 100.0 * error_on(self.test_rows, self.test_y, self.problem.kernel, found)
 
 
-def split_of(case: Case, most: int | None) -> Split:
+def task_of(case: Case, most: int | None) -> Task:
     """At most ``most`` rows of either part."""
     whole = read_dataset(str(public(case.file)))
     n_train, n_test = case.cut
@@ -123,7 +118,7 @@ def split_of(case: Case, most: int | None) -> Split:
     y[turned] *= -1.0
     rows, test_rows = (part.rows._replace(data=part.rows.data * case.scale) for part in (train, test))
     problem = Problem(rows, y, np.full(train.n, float(case.C)), Kernel(RBF, case.gamma))
-    return Split(problem, test_rows, np.where(case.positive(test.y), 1.0, -1.0))
+    return Task(problem, test_rows, np.where(case.positive(test.y), 1.0, -1.0))
 
 
 @dataclass(frozen=True)
@@ -136,12 +131,12 @@ class Outcome:
     seconds: float
 
 
-def outcome(name: str, split: Split, seed: int = 0, **options: Any) -> Outcome:
+def outcome(name: str, task: Task, seed: int = 0, **options: Any) -> Outcome:
     solver = solvers.solver(name)
     began = time.process_time()
-    result = run(solver, split.problem, solver.Options(**options), eps=1e-3, seed=seed)
+    result = run(solver, task.problem, solver.Options(**options), eps=1e-3, seed=seed)
     seconds = min(result.seconds, time.process_time() - began)
-    return Outcome(split.error(result.solution), result.solution.n_support, result.kernel_evaluations, seconds)
+    return Outcome(task.error(result.solution), result.solution.n_support, result.kernel_evaluations, seconds)
 
 
 def mean(found: Sequence[Outcome]) -> Outcome:
@@ -166,36 +161,16 @@ COLUMNS = (
 )
 
 
-def by_libsvm(split: Split, case: Case) -> Outcome | None:
-    """svm-train's own run, where it is installed, on the same rows; its kernel evaluations are not known."""
-    if not (shutil.which("svm-train") and shutil.which("svm-predict")):
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        data, test, model, out = (Path(folder) / name for name in ("data", "test", "model", "out"))
-        write(data, split.problem.rows, split.problem.y)
-        write(test, split.test_rows, split.test_y)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        costs = ["-c", f"{case.C:g}", "-g", f"{case.gamma:g}", "-m", f"{CACHE_MB:g}"]
-        subprocess.run(["svm-train", "-q", *costs, data, model], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(["svm-predict", test, model, out], check=True, capture_output=True)
-        (said,) = (text for text in model.read_text("ascii").splitlines() if text.startswith("total_sv "))
-        wrong = float(np.mean(np.loadtxt(out, ndmin=1) != split.test_y))
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Outcome(100.0 * wrong, int(said.split()[1]), np.nan, seconds)
+def by_svm_train(task: Task, case: Case) -> Outcome | None:
+    """svm-train's own run, where it is installed; its kernel evaluations are not known."""
+    problem = task.problem
+    found = by_libsvm(Split(problem.rows, problem.y, task.test_rows, task.test_y), case.C, case.gamma, CACHE_MB)
+    return None if found is None else Outcome(100.0 * found.error, found.n_support, np.nan, found.seconds)
 
 
-def write(path: Path, rows: Rows, y: Floats) -> None:
-    with open(path, "w", encoding="ascii") as out:
-        for i, label in enumerate(y):
-            here = slice(rows.indptr[i], rows.indptr[i + 1])
-            pairs = zip(rows.indices[here].tolist(), rows.data[here].tolist(), strict=True)
-            out.write(f"{label:g} {' '.join(f'{k}:{v:.17g}' for k, v in pairs)}\n")
-
-
-def table_rows(case: Case, split: Split, orders: int, peer: bool) -> Iterator[Sequence[str]]:
+def table_rows(case: Case, task: Task, orders: int, peer: bool) -> Iterator[Sequence[str]]:
     """svm-train, smo, LASVM×1, and LASVM before its finishing."""
-    head = (case.name, f"{split.problem.n}/{len(split.test_y)}", f"{case.C:g}", f"{case.gamma:g}")
+    head = (case.name, f"{task.problem.n}/{len(task.test_y)}", f"{case.C:g}", f"{case.gamma:g}")
 
     def row(name: str, paper: tuple[float, int, float] | None, found: Sequence[Outcome], *judged: str) -> Sequence[str]:
         ours = mean(found)
@@ -204,10 +179,10 @@ def table_rows(case: Case, split: Split, orders: int, peer: bool) -> Iterator[Se
         evaluations = "" if np.isnan(ours.evaluations) else f"{ours.evaluations / 1e6:.3g}"
         return *head, name, *said, error, f"{ours.supports:.0f}", evaluations, f"{ours.seconds:.2f}", *judged
 
-    libsvm = by_libsvm(split, case) if peer else None
-    exact = outcome("smo", split)
-    once = [outcome("lasvm", split, seed, cache_mb=CACHE_MB) for seed in range(orders)]
-    raw = [outcome("lasvm", split, seed, cache_mb=CACHE_MB, finish=False) for seed in range(orders)]
+    libsvm = by_svm_train(task, case) if peer else None
+    exact = outcome("smo", task)
+    once = [outcome("lasvm", task, seed, cache_mb=CACHE_MB) for seed in range(orders)]
+    raw = [outcome("lasvm", task, seed, cache_mb=CACHE_MB, finish=False) for seed in range(orders)]
     if libsvm is not None:
         yield row("svm-train", case.paper.exact, [libsvm], "", "")
     yield row("smo", None if libsvm else case.paper.exact, [exact], "", "")
@@ -244,19 +219,19 @@ SELECTION = {
 Curve = tuple[list[int], Floats, Floats]
 
 
-def curve(split: Split, selection: str, seeds: int, marks: Sequence[int]) -> Curve:
+def curve(task: Task, selection: str, seeds: int, marks: Sequence[int]) -> Curve:
     errors, supports = (np.empty((len(marks), seeds)) for _ in range(2))
     for seed in range(seeds):
-        state = lasvm.start(split.problem, lasvm.Options(selection=selection, cache_mb=CACHE_MB), 1e-3, seed)
+        state = lasvm.start(task.problem, lasvm.Options(selection=selection, cache_mb=CACHE_MB), 1e-3, seed)
         for k, mark in enumerate(marks):
             while lasvm.progress(state).steps < mark:
                 lasvm.advance(state, mark - lasvm.progress(state).steps)
             found = lasvm.finished(state)
-            errors[k, seed], supports[k, seed] = split.error(found), found.n_support
+            errors[k, seed], supports[k, seed] = task.error(found), found.n_support
     return list(marks), errors, supports
 
 
-def selection_rows(case: Case, split: Split, exact: Outcome, curves: dict[str, Curve], clean: float) -> Iterator[Sequence[str]]:
+def selection_rows(case: Case, task: Task, exact: Outcome, curves: dict[str, Curve], clean: float) -> Iterator[Sequence[str]]:
     """One row a strategy. Judged: actively, the exact error (``clean`` labels') with at most FEW of its support vectors."""
     for selection, (marks, errors, supports) in curves.items():
         error, supported = np.median(errors, axis=1), np.median(supports, axis=1)
@@ -305,14 +280,14 @@ def digit_rows(most: int | None) -> Iterator[Sequence[str]]:
     for name, (solver_name, options, said) in DIGIT_RUNS.items():
         values, errors, seconds = np.empty((len(digits), 10)), [], 0.0
         for digit in range(10):
-            split = split_of(Case(**{**vars(MNIST), "positive": lambda y, digit=digit: y == digit}), most)
+            task = task_of(Case(**{**vars(MNIST), "positive": lambda y, digit=digit: y == digit}), most)
             solver = solvers.solver(solver_name)
             began = time.process_time()
-            found = run(solver, split.problem, solver.Options(**options), eps=1e-3)
+            found = run(solver, task.problem, solver.Options(**options), eps=1e-3)
             seconds += min(found.seconds, time.process_time() - began)
             basis, coef = found.solution.basis, found.solution.coef[:, None]
-            values[:, digit] = cross_apply(split.test_rows, basis, split.problem.kernel, coef)[:, 0] - found.solution.rho
-            errors.append(100.0 * float(np.mean((values[:, digit] > 0) != (split.test_y > 0))))
+            values[:, digit] = cross_apply(task.test_rows, basis, task.problem.kernel, coef)[:, 0] - found.solution.rho
+            errors.append(100.0 * float(np.mean((values[:, digit] > 0) != (task.test_y > 0))))
         error = 100.0 * float(np.mean(np.argmax(values, axis=1) != digits))
         exact = error if np.isnan(exact) else exact
         cells = [f"{x:.2f}" for x in errors]
@@ -325,7 +300,7 @@ def digit_rows(most: int | None) -> Iterator[Sequence[str]]:
 def report_table(cases: Sequence[Case], orders: int, peer: bool, most: int | None) -> None:
     click.echo("Figures 8 and 9: one pass and its finishing\n\n" + heading(COLUMNS))
     for case in cases:
-        for cells in table_rows(case, split_of(case, most), orders, peer):
+        for cells in table_rows(case, task_of(case, most), orders, peer):
             click.echo(line(cells))
     click.echo()
 
@@ -335,12 +310,12 @@ def report_selection(names: Sequence[str], seeds: int, plot: str | None, most: i
     clean = np.nan
     for name in names:
         case, selections = SELECTION[name]
-        split = split_of(case, most)
-        exact = outcome("smo", split)
+        task = task_of(case, most)
+        exact = outcome("smo", task)
         clean = exact.error if case.noise == 0 else clean
-        marks = [mark for mark in MARKS if mark <= split.problem.n]
-        curves = {selection: curve(split, selection, seeds, marks) for selection in selections}
-        for cells in selection_rows(case, split, exact, curves, clean if case.noise else exact.error):
+        marks = [mark for mark in MARKS if mark <= task.problem.n]
+        curves = {selection: curve(task, selection, seeds, marks) for selection in selections}
+        for cells in selection_rows(case, task, exact, curves, clean if case.noise else exact.error):
             click.echo(line(cells))
         if plot is not None:
             draw(f"{plot}-{name}.png", name, exact, curves)

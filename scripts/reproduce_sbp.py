@@ -12,15 +12,9 @@ the clock, without reading. How many kernel values svm-train evaluates was count
 
 from __future__ import annotations
 
-import re
-import resource
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -28,7 +22,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import Missing, mnist, public
-from reproduce_table import Split, error_on, heading, line, verdict
+from reproduce_table import Split, by_libsvm, error_on, heading, line, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats
@@ -168,28 +162,6 @@ class Outcome:
     error: float
 
 
-def by_libsvm(case: Case, split: Split, most: int | None) -> Outcome | None:
-    """svm-train and svm-predict, where they are installed."""
-    if not (shutil.which("svm-train") and shutil.which("svm-predict")):
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        data, test, model, out = (Path(folder) / name for name in ("data", "test", "model", "out"))
-        for short, whole in ((data, case.train()), (test, case.test())):
-            with open(whole, encoding="ascii") as source, open(short, "w", encoding="ascii") as target:
-                target.writelines(islice(source, most))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cost = [f"{option}{value:g}" for option, value in (("-c", case.C), ("-g", case.gamma), ("-m", CACHE_MB))]
-        options = [part for pair in cost for part in (pair[:2], pair[2:])]
-        subprocess.run(["svm-train", "-q", *options, data, model], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        said = subprocess.run(["svm-predict", test, model, out], check=True, capture_output=True, text=True).stdout
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    right = re.search(r"\((\d+)/(\d+)\)", said)
-    assert right is not None, said
-    evaluations = case.evaluations if most is None and case.evaluations else inf
-    return Outcome(seconds, evaluations, 0, 1.0 - int(right[1]) / int(right[2]))
-
-
 def by_us(name: str, case: Case, split: Split, limits: Limits) -> Outcome:
     problem, solver = problem_of(case, split, "free"), solvers.solver(name)
     options = solver.Options(epochs=10**6, cache_mb=CACHE_MB) if name == "sbp" else solver.Options()
@@ -200,7 +172,9 @@ def by_us(name: str, case: Case, split: Split, limits: Limits) -> Outcome:
 
 def time_rows(case: Case, split: Split, most: int | None) -> Iterator[Sequence[str]]:
     head = (case.name, f"{case.C:g}", f"{case.gamma:g}")
-    peer, exact = by_libsvm(case, split, most), by_us("smo", case, split, Limits())
+    found, exact = by_libsvm(split, case.C, case.gamma, CACHE_MB), by_us("smo", case, split, Limits())
+    evaluations = case.evaluations if most is None and case.evaluations else inf
+    peer = None if found is None else Outcome(found.seconds, evaluations, 0, found.error)
     goal = (peer or exact).error
 
     def row(name: str, allowed: str, found: Outcome, judged: bool = True) -> Sequence[str]:

@@ -1,9 +1,14 @@
-"""What the tables of scripts/reproduce.py have in common: data in two parts, Markdown, verdicts, test errors."""
+"""What the tables of scripts/reproduce.py have in common: data in two parts, Markdown, verdicts, errors, svm-train's runs."""
 
 from __future__ import annotations
 
+import resource
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -38,3 +43,39 @@ def error_on(rows: Rows, y: Floats, kernel: Kernel, found: Solution) -> float:
     """The share of ``rows`` (labels ``y`` ±1) that a solution gets wrong; f = 0 counts as −1."""
     decision = cross_apply(rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
     return float(np.mean((decision > 0) != (y > 0)))
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What svm-train took and reached: seconds of its process, its support vectors, the share of test rows it gets wrong."""
+
+    seconds: float
+    n_support: int
+    error: float
+
+
+def by_libsvm(split: Split, C: float, gamma: float, cache_mb: float) -> Peer | None:
+    """svm-train and svm-predict with the rbf kernel, where they are installed."""
+    if not (shutil.which("svm-train") and shutil.which("svm-predict")):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        data, test, model, out = (Path(folder) / name for name in ("data", "test", "model", "out"))
+        write(data, split.rows, split.y)
+        write(test, split.test_rows, split.test_y)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(["svm-train", "-q", "-c", f"{C:g}", "-g", f"{gamma:g}", "-m", f"{cache_mb:g}", data, model], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(["svm-predict", test, model, out], check=True, capture_output=True)
+        (said,) = (text for text in model.read_text("ascii").splitlines() if text.startswith("total_sv "))
+        wrong = float(np.mean(np.loadtxt(out, ndmin=1) != split.test_y))
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Peer(seconds, int(said.split()[1]), wrong)
+
+
+def write(path: Path, rows: Rows, y: Floats) -> None:
+    """LIBSVM text that reads back exactly."""
+    with open(path, "w", encoding="ascii") as out:
+        for i, label in enumerate(y.tolist()):
+            here = slice(rows.indptr[i], rows.indptr[i + 1])
+            pairs = zip(rows.indices[here].tolist(), rows.data[here].tolist(), strict=True)
+            out.write(f"{label:g} {' '.join(f'{k}:{v!r}' for k, v in pairs)}\n")

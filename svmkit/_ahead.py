@@ -7,7 +7,6 @@ the process which started it has ended.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -20,9 +19,9 @@ _AFTER_READING = ("svmkit.engine.table", "svmkit.engine.qp")
 _started: list[Any] = []  # keeps their standard input open for as long as this process lives
 
 
-def start_if_cold() -> None:
-    """If nothing is compiled yet, lets a second process compile what comes after the reader while this one goes on."""
-    if not _jit.plain_numba() and len(os.sched_getaffinity(0)) > 1 and _store.is_empty():
+def start_if_cold(cores: int) -> None:
+    """If nothing is compiled yet, and there is another core, lets a process compile there what comes after the reader."""
+    if not _jit.plain_numba() and cores > 1 and _store.is_empty():
         start(_AFTER_READING)
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec, source_hash
 from pathlib import Path
@@ -213,9 +213,19 @@ def _locked(file: TextIO, wait_s: float) -> bool:
 
 
 def _drop_old_stores(newest: Path) -> None:
+    """Deletes stores of other builds but the newest; where another process does so too, or something fails, they stay."""
     import shutil
 
-    others = [folder for folder in newest.parent.iterdir() if folder.is_dir() and folder != newest]
-    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in others[_KEPT_STORES - 1 :]:
-        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        others = [folder for folder in newest.parent.iterdir() if folder != newest and _is_store(folder)]
+        others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+        for folder in others[_KEPT_STORES - 1 :]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_store(folder: Path) -> bool:
+    """Whether a folder is certainly ours: named as a store is, and in it our files or those of numba's own cache, no others."""
+    if len(folder.name) != 16 or not set(folder.name) <= set("0123456789abcdef"):
+        return False
+    names = [name for _, _, names in os.walk(folder) for name in names]
+    return bool(names) and all(name.startswith("svmkit.") or name.endswith((".nbi", ".nbc")) for name in names)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
+from svmkit.model import Model
 
 _DIGITS = 8
 
@@ -24,6 +26,15 @@ def find_rows(support: Rows, starts: Ints, rows: Rows, members: list[Ints]) -> I
     for examples, (first, last) in zip(members, pairwise(starts.tolist()), strict=True):
         where[first:last] = _find(support.part(first, last), rows, examples)
     return where
+
+
+def foreign_rows(model: Model) -> NDArray[np.bool_]:
+    """Which rows of the model have another class's sign in some machine: an example has not, a basis vector may."""
+    foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
+    for (i, _), machine in zip(model.pairs, model.machines, strict=True):
+        own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
+        foreign[machine.index] |= (machine.coef > 0) != own
+    return foreign
 
 
 def _find(support: Rows, rows: Rows, examples: Ints) -> Ints:
@@ -55,11 +66,15 @@ def _keys(rows: Rows, exact: bool) -> list[bytes]:
 
 
 def _cut(values: Floats) -> Ints:
-    """A number for each value, the same for those that agree in 8 significant digits: the digits, the exponent above them."""
+    """A number for each value, the same for those that %.8g prints alike: the digits, the exponent above them."""
     size = np.abs(values)
     exponent = np.floor(np.log10(size)).astype(np.int64)
     with np.errstate(over="ignore", invalid="ignore"):  # values too small to be scaled are told apart by their exponents alone
-        digits = np.nan_to_num(np.rint(size * 10.0 ** (_DIGITS - 1 - exponent)), posinf=0.0)
+        power = 10.0 ** (_DIGITS - 1 - exponent)
+        scaled = size * power
+        ties = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6  # print goes by digits that the product may have lost
+        scaled[ties] = power[ties] * [float(f"{value:.{_DIGITS}g}") for value in size[ties].tolist()]
+        digits = np.nan_to_num(np.rint(scaled), posinf=0.0)
     carried = digits >= 10**_DIGITS  # rounded up to a power of ten
     digits[carried] /= 10
     packed = ((exponent + carried) << 32) + digits.astype(np.int64)

@@ -1,6 +1,7 @@
 """Worker threads over nogil kernels; the only file that knows how many cores there are.
 
-Work is cut into pieces that do not depend on the number of threads, so neither do results.
+Pieces that sums go across are cut without regard to the number of threads, and others only where no value depends on the cuts:
+so results do not depend on that number.
 """
 
 from __future__ import annotations

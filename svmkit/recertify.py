@@ -1,8 +1,8 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
 A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C and
-the class weights come from the config. A linear machine may be w alone: its α is lost, and the certificate's own guess takes
-its place.
+the class weights come from the config. A linear machine may be w alone, and a model may stand on vectors of its own (landmarks,
+a smaller basis): then α is lost, and the certificate's own guess takes its place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
 from svmkit.errors import DataError, ModelError
-from svmkit.matching import find_rows
+from svmkit.matching import find_rows, foreign_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_problem, usable_examples
 from svmkit.problem import LINEAR, Solution
@@ -62,13 +62,13 @@ def _listed(labels: list[int]) -> str:
 
 
 def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
-    """The training row that each row of the model is; −1 for one that is w of a linear machine."""
+    """The training row that each row of the model is; −1 for one that is w of a linear machine, or of a basis."""
     where, alone = find_rows(model.rows, model.class_starts, rows, members), _weight_rows(model)
     lost = [r for r in np.flatnonzero(where < 0).tolist() if r not in alone]
-    if lost:
+    if lost and not foreign_rows(model).any():
         raise DataError(
             f"--certificate: support vector {lost[0] + 1} of the model is no example of the data",
-            "it must be the very training set",
+            "it must be the very training set; vectors that approx --model has moved are not in it",
         )
     return where
 

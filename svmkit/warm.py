@@ -16,7 +16,7 @@ from svmkit import solvers
 from svmkit.certificate import balanced
 from svmkit.data import Dataset, Floats, Ints, stack
 from svmkit.errors import ModelError, UsageError
-from svmkit.matching import find_rows
+from svmkit.matching import find_rows, foreign_rows
 from svmkit.model import REST, Model
 from svmkit.pairs import group_classes, usable_examples
 from svmkit.problem import LINEAR, PRECOMPUTED, Problem
@@ -78,11 +78,7 @@ def _check(model: Model) -> None:
 
 def _check_added(model: Model, added: Ints) -> None:
     """Raises ModelError where a row that would be added speaks for another class than its own: then its label is not known."""
-    foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
-    for (i, _), machine in zip(model.pairs, model.machines, strict=True):
-        own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
-        foreign[machine.index] |= (machine.coef > 0) != own
-    if foreign[added].any():
+    if foreign_rows(model)[added].any():
         raise ModelError(
             "--init: not all rows of the model are examples: some are not among the data and have the sign of another class "
             "(models of --map or of few basis vectors are no start)"

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -97,11 +98,24 @@ def test_table_of_public_sets_is_whole() -> None:
         assert len(row["sha256_text"]) in (0, 64)
 
 
+class Site(NamedTuple):
+    """A web server that can resume: its address, its files by path, the ranges it was asked for.
+
+    It ends an answer after so many bytes for each number in ``breaks``.
+    """
+
+    base: str
+    files: dict[str, bytes]
+    ranges: list[str]
+    breaks: list[int]
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes], list[str]]]:
-    """A web server that can resume: its address, its files by path, the ranges it was asked for."""
+def site() -> Iterator[Site]:
+    """The server, running."""
     files: dict[str, bytes] = {}
     ranges: list[str] = []
+    breaks: list[int] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -113,8 +127,9 @@ def site(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes], list[str]]]:
             ranges.append(asked)
             start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
             self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(body) - start))
             self.end_headers()
-            self.wfile.write(body[start:])
+            self.wfile.write(body[start:][: breaks.pop() if breaks else None])
 
         def log_message(self, format: str, *args: object) -> None:
             """Silence."""
@@ -122,14 +137,14 @@ def site(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes], list[str]]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", files, ranges
+    yield Site(f"http://127.0.0.1:{server.server_port}/", files, ranges, breaks)
     server.shutdown()
     thread.join()
     server.server_close()
 
 
-def test_fetch_unpacks_skips_and_resumes(site: tuple[str, dict[str, bytes], list[str]], tmp_path: Path) -> None:
-    base, files, ranges = site
+def test_fetch_unpacks_skips_and_resumes(site: Site, tmp_path: Path) -> None:
+    base, files, ranges, _ = site
     text = b"".join(b"1 1:%d \n" % i for i in range(49990))
     files["binary/ijcnn1.bz2"] = bz2.compress(text)
     env = {"SVMKIT_DATA": str(tmp_path), "no_proxy": "127.0.0.1"}
@@ -148,14 +163,27 @@ def test_fetch_unpacks_skips_and_resumes(site: tuple[str, dict[str, bytes], list
     assert len(ranges) == 1
 
 
+def test_fetch_goes_on_where_the_server_hung_up(site: Site, tmp_path: Path) -> None:
+    """An answer that ends before its length is no error to the library; what came is kept all the same."""
+    text = b"".join(b"1 1:%d \n" % i for i in range(49990))
+    packed = site.files["binary/ijcnn1.bz2"] = bz2.compress(text)
+    site.breaks.extend([50, 100])
+    env = {"SVMKIT_DATA": str(tmp_path), "no_proxy": "127.0.0.1"}
+    for came, left in ((100, len(packed)), (50, len(packed) - 100)):
+        broken = run("scripts/fetch.py", "ijcnn1", "--base", site.base, env=env)
+        assert broken.returncode == 1
+        assert f"the connection ended after {came} of {left} bytes\nWhat has arrived is kept" in broken.stderr
+    assert run("scripts/fetch.py", "ijcnn1", "--base", site.base, env=env).returncode == 0
+    assert site.ranges == ["", "bytes=100-", "bytes=150-"]
+    assert (tmp_path / "ijcnn1").read_bytes() == text
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [(b"1 1:1\n", "1 rows came, 270 expected"), (b"1 1:1\n" * 270, "sha256"), (None, "404")],
 )
-def test_fetch_refuses_what_is_not_the_set(
-    site: tuple[str, dict[str, bytes], list[str]], tmp_path: Path, body: bytes | None, reason: str
-) -> None:
-    base, files, _ = site
+def test_fetch_refuses_what_is_not_the_set(site: Site, tmp_path: Path, body: bytes | None, reason: str) -> None:
+    base, files, _, _ = site
     if body is not None:
         files["binary/heart_scale"] = body
     out = run("scripts/fetch.py", "heart_scale", "--base", base, env={"SVMKIT_DATA": str(tmp_path), "no_proxy": "127.0.0.1"})

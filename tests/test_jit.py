@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -134,13 +135,38 @@ def test_a_second_process_compiles_ahead_while_the_first_lives(stdin: int, tmp_p
     assert names == (expected if stdin == subprocess.PIPE else set())
 
 
+def folder_of_age(folder: Path, age: int, file: str) -> Path:
+    """A folder with one file, the older the smaller ``age``."""
+    (folder / file).parent.mkdir(parents=True)
+    (folder / file).write_bytes(b"")
+    os.utime(folder, (1_000_000 + age, 1_000_000 + age))
+    return folder
+
+
 def test_old_stores_are_dropped(tmp_path: Path) -> None:
-    for age in range(5):
-        old = tmp_path / f"old{age}"
-        old.mkdir()
-        os.utime(old, (1_000_000 + age, 1_000_000 + age))
+    files = ("svmkit.engine.qp.f.o", "engine_0/qp.f-1.py311.nbi", "svmkit.engine.qp.f.o.17.18", "svmkit.a.o", "svmkit.a.o")
+    stores = [folder_of_age(tmp_path / f"{age:016x}", age, file) for age, file in enumerate(files)]
     run(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("old")) == ["old3", "old4"]
+    assert [store.exists() for store in stores] == [False, False, False, True, True]
+
+
+def test_folders_that_are_no_stores_are_left_alone(tmp_path: Path) -> None:
+    """Whoever names a home of theirs as the place for compiled code keeps what is in it."""
+    for age, (name, file) in enumerate(
+        (("Documents", "letter"), ("Music", "svmkit.o"), ("0" * 16, "photo.jpg"), ("1" * 16, "in/photo.jpg"), ("2" * 15, "a.o"))
+    ):
+        folder_of_age(tmp_path / name, age, file)
+    (tmp_path / ("3" * 16)).mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    run(tmp_path)
+    assert set(before) <= set(tmp_path.rglob("*"))
+
+
+def test_stores_that_another_process_drops_meanwhile_end_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for age in range(4):
+        folder_of_age(tmp_path / f"{age:016x}", age, "svmkit.a.o")
+    monkeypatch.setattr(_store, "_is_store", lambda folder: shutil.rmtree(folder) is None)
+    _store._drop_old_stores(tmp_path / "newest")
 
 
 @helper()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,11 @@ def test_nothing_below_the_command_line_prints(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in MODULES if p.name != "_jit.py"], ids=dotted_name)
 def test_numba_is_imported_only_to_make_an_intrinsic(path: Path) -> None:
     assert not numba_lines(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name != "parallel.py"], ids=dotted_name)
+def test_one_file_knows_how_many_cores_there_are(path: Path) -> None:
+    assert not {"sched_getaffinity", "cpu_count", "process_cpu_count"} & set(re.findall(r"\w+", path.read_text("utf-8")))
 
 
 def numba_lines(source: str) -> list[int]:

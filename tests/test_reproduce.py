@@ -10,6 +10,7 @@ import pytest
 import reproduce
 import reproduce_asset
 import reproduce_lasvm
+import reproduce_table
 from click.testing import CliRunner
 from oracle import dense_kernel, optimum
 from zoo import points, problem
@@ -159,7 +160,7 @@ def test_a_missing_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
-    monkeypatch.setattr(reproduce_lasvm.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reproduce_table.shutil, "which", lambda name: None)
     X, y = points(400, 2, seed=1)
     lines = [f"{label:g} " + " ".join(f"{j}:{v:.6f}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
     (tmp_path / "banana").write_text("\n".join(lines) + "\n", "ascii")
@@ -191,17 +192,17 @@ def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_lasvm_selection_is_measured_at_its_marks() -> None:
     X, y = points(300, 3, seed=2)
     case = problem(X[:200], y[:200], Kernel(RBF, 0.5), 2.0)
-    split = reproduce_lasvm.Split(case, Rows.from_dense(X[200:]), y[200:])
-    marks, errors, supports = reproduce_lasvm.curve(split, "active", 2, (50, 120))
+    task = reproduce_lasvm.Task(case, Rows.from_dense(X[200:]), y[200:])
+    marks, errors, supports = reproduce_lasvm.curve(task, "active", 2, (50, 120))
     assert marks == [50, 120]
     for seed in range(2):
         for k, mark in enumerate(marks):
             state = lasvm.start(case, lasvm.Options(selection="active"), 1e-3, seed)
             lasvm.advance(state, mark)
             found = lasvm.finished(state)
-            assert (split.error(found), found.n_support) == (errors[k, seed], supports[k, seed])
+            assert (task.error(found), found.n_support) == (errors[k, seed], supports[k, seed])
     few = reproduce_lasvm.Outcome(0.0, 1000.0, 0.0, 0.0)
     adult = reproduce_lasvm.SELECTION["adult"][0]
     for goal, says in ((100.0, "holds"), (-100.0, "does not hold")):
-        (cells,) = reproduce_lasvm.selection_rows(adult, split, few, {"active": (marks, errors, supports)}, goal)
+        (cells,) = reproduce_lasvm.selection_rows(adult, task, few, {"active": (marks, errors, supports)}, goal)
         assert cells[-1] == says

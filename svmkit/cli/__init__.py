@@ -3,6 +3,9 @@
 import gc
 import os
 
+#: The environment that programs are started with which are not ours.
+ENVIRONMENT = dict(os.environ)
+
 # OpenBLAS starts a thread for every core when NumPy loads, and they spin: half the CPU time of a short run. What is heavy here
 # runs on svmkit's own threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -6,13 +6,13 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from svmkit.cli import files, report
+from svmkit.cli import ENVIRONMENT, files, report
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
@@ -153,16 +153,16 @@ def train_pool(
         pool = Pool(asked.pool, reporter.warn)
         learner = Learner(config, names, _begin(data, reporter), pool.dataset)
         held_out = None if holdout is None else files.read_data(holdout, reporter)
-        log = Log(log_path, pool.mark, pool.n, names.tolist())
-        oracle = _oracle(asked.oracle or "", pool, names, reporter)
-        with Interrupts(quiet) as stop:
+        with (
+            closing(Log(log_path, pool.mark, pool.n, names.tolist())) as log,
+            closing(_oracle(asked.oracle or "", pool, names, reporter)) as oracle,
+            Interrupts(quiet) as stop,
+        ):
             dialogue = _Dialogue(oracle, pool, names, log)
-            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, log, stop, lost)
+            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, stop, lost)
             written = result.last.labels > 0 or learner.first > 0  # else an older MODEL is worth more
             if written:
                 write_model(model, result.model)
-        oracle.close()
-        log.close()
         _report(result, model if written else None, log_path, held_out, as_json, reporter)
     for text in lost:
         reporter.warn(text)
@@ -204,7 +204,7 @@ def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
         return Person(tuple(labels.tolist()), reporter)
     if os.path.isfile(name) and not os.access(name, os.X_OK):
         return LabelFile(name, pool.n)
-    return Command(name)
+    return Command(name, ENVIRONMENT)
 
 
 class _Dialogue:
@@ -215,7 +215,9 @@ class _Dialogue:
         self.failure: SvmkitError | None = None
 
     def ask(self, row: int, give_up: Callable[[], bool]) -> int | None:
-        """The label of a row of the pool, noted in the log."""
+        """The label of a row of the pool, noted in the log; None where something has gone wrong."""
+        if self.failure is not None:
+            return None
         try:
             answer = self._oracle.ask(row, self._pool.text_of(row), give_up)
             if answer is None:
@@ -226,6 +228,13 @@ class _Dialogue:
             self.failure = error
             return None
         return label
+
+    def note(self, text: str) -> None:
+        """A line of the log for people."""
+        try:
+            self._log.note(text)
+        except SvmkitError as error:
+            self.failure = self.failure or error
 
     def _read(self, row: int, answer: str) -> int:
         try:
@@ -247,7 +256,6 @@ def _learn(
     held_out: Dataset | None,
     trace: str | None,
     reporter: Reporter,
-    log: Log,
     stop: Interrupts,
     lost: list[str],
 ) -> ActiveResult:
@@ -262,7 +270,7 @@ def _learn(
             if writer is not None:
                 writer.write(row)
             if held_out is not None and row.labels > len(known):
-                log.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
+                dialogue.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
 
         def on_label(progress: Progress, labels: int) -> None:
             if not reporter.quiet and time.perf_counter() >= due[0]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from svmkit.model import Model
 
 
+#: Stream of random numbers that held-out examples are drawn by, apart from those of maps and solvers.
+_HELD_OUT = 1 << 45
+
+
 def check_output(path: str, *others: str) -> None:
     """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError)."""
     for name in others:
@@ -31,7 +35,7 @@ def begin(threads: int, reporter: Reporter) -> None:
 
     parallel.use_threads(threads)
     _jit.on_compile(reporter.compiling)
-    _ahead.start_if_cold()
+    _ahead.start_if_cold(parallel.cores())
 
 
 def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, training: bool = False) -> Dataset:
@@ -55,10 +59,12 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
         return dataset, read_data(holdout, reporter, precomputed=config.kernel == "precomputed")
     import numpy as np
 
+    from svmkit.engine import rng
+
     n_out = round(share * dataset.n)
     if not 0 < n_out < dataset.n:
         raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
-    order = np.random.default_rng(config.seed).permutation(dataset.n)
+    order = rng.permutation(config.seed, _HELD_OUT, dataset.n)
     return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
 
 

@@ -77,11 +77,11 @@ def _number_lines(table: Floats, separator: str) -> Iterable[str]:
 
 
 def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]:
+    from svmkit.calibrate import probabilities, supports_probability
+
     names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)] or ["decision"]
     columns = [_label_lines(model, labels), _number_lines(decisions, "\t")]
-    if model.labels is not None and model.prob_a is not None:
-        from svmkit.calibrate import probabilities
-
+    if model.labels is not None and supports_probability(model):
         names += [f"p_{label}" for label in model.labels.tolist()]
         columns.append(_number_lines(probabilities(model, decisions), "\t"))
     yield "\t".join(["label", *names])

@@ -1,7 +1,8 @@
 """Data files part by part, for pipes and for what is larger than memory: the same lines by the same parser.
 
 Memory is that of a part, whatever the file's size. What a pipe has delivered is handed on within a second, so that a slow
-stream is learned from as it comes.
+stream is learned from as it comes; from a compressed one, what can be unpacked of it. Of a damaged file all that stands before
+the damage comes first.
 """
 
 from __future__ import annotations

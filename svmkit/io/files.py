@@ -100,7 +100,7 @@ def _damaged(path: str, name: str, error: Exception) -> DataError:
 @contextmanager
 def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
     """Yields ``read(n)``, the next bytes of ``path`` (``-`` is standard input), decompressed if need be: n of them, fewer at
-    the end or where a pipe pauses, none after the end. Raises DataError as ``map_bytes``.
+    the end or where a pipe pauses, none after the end. Raises DataError as ``map_bytes``, after the bytes before the damage.
     """
     try:
         descriptor = _STDIN if path == "-" else os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -111,9 +111,9 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
         raw.look_ahead(max(len(magic) for magic, _, _ in _COMPRESSIONS))
         for magic, name, module in _COMPRESSIONS:
             if raw.head.startswith(magic):
-                yield _reader(path, _imported(path, name, module).open(io.BufferedReader(raw)).read, name)
+                yield _reader(path, raw, _imported(path, name, module).open(raw).read1, name)
                 return
-        yield _reader(path, raw.read_soon, "")
+        yield _reader(path, raw, raw.some, "")
     except OSError as error:
         raise DataError(f"can't open input file {path}", _why(error)) from None
     finally:
@@ -121,22 +121,35 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
             os.close(descriptor)
 
 
-def _reader(path: str, read: Callable[[int], bytes], compression: str) -> Callable[[int], bytes]:
-    """``read`` with its errors in words."""
+def _reader(path: str, raw: _Raw, some: Callable[[int], bytes], compression: str) -> Callable[[int], bytes]:
+    """``some(n)``, at most n bytes, until there are n or ``raw`` pauses; its error, in words, after what it gave before."""
+    failure: DataError | None = None
 
-    def guarded(n: int) -> bytes:
-        try:
-            return read(n)
-        except Exception as error:
-            if compression:
-                raise _damaged(path, compression, error) from None
-            raise DataError(f"can't read input file {path}", _why(error)) from None
+    def read(n: int) -> bytes:
+        nonlocal failure
+        parts: list[bytes] = []
+        size, until = 0, 0.0
+        while failure is None and size < n and not (parts and raw.pauses(until)):
+            try:
+                more = some(n - size)
+            except Exception as error:  # each module that decompresses has errors of its own
+                cannot = DataError(f"can't read input file {path}", _why(error))
+                failure = _damaged(path, compression, error) if compression else cannot
+                break
+            if not more:
+                break
+            until = until or time.monotonic() + _PIPE_WAIT_S
+            parts.append(more)
+            size += len(more)
+        if failure is not None and not parts:
+            raise failure
+        return b"".join(parts)
 
-    return guarded
+    return read
 
 
 class _Raw(io.RawIOBase):
-    """A descriptor's bytes, of which the first, ``head``, may have been looked at."""
+    """A descriptor's bytes, of which the first, ``head``, may have been looked at; reading gives what is there."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -148,31 +161,23 @@ class _Raw(io.RawIOBase):
         while len(self.head) < n and (more := os.read(self._descriptor, 4096)):
             self.head += more
 
+    def pauses(self, until: float) -> bool:
+        """Whether nothing comes before ``until``, by the clock of ``time.monotonic``."""
+        wait_s = max(0.0, until - time.monotonic())
+        return self._may_pause and not select.select([self._descriptor], [], [], wait_s)[0]
+
+    def some(self, n: int) -> bytes:
+        """At most n bytes, none at the end."""
+        content, self.head = self.head[:n], self.head[n:]
+        return content or os.read(self._descriptor, n)
+
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        content = self._some(len(buffer))
+        content = self.some(len(buffer))
         buffer[: len(content)] = content
         return len(content)
-
-    def read_soon(self, n: int) -> bytes:
-        """n bytes, or those that have come when a pipe has kept us waiting."""
-        parts = [self._some(n)]
-        size, until = len(parts[0]), time.monotonic() + _PIPE_WAIT_S
-        while 0 < size < n:
-            if self._may_pause and not select.select([self._descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
-                break
-            more = os.read(self._descriptor, n - size)
-            if not more:
-                break
-            parts.append(more)
-            size += len(more)
-        return b"".join(parts)
-
-    def _some(self, n: int) -> bytes:
-        content, self.head = self.head[:n], self.head[n:]
-        return content or os.read(self._descriptor, n)
 
 
 def check_writable(path: str) -> None:
@@ -263,7 +268,7 @@ def _opened(path: str, opening: Callable[[], BinaryIO]) -> Iterator[Output]:
 
 def _written_in_place(path: str) -> bool:
     """Whether a rename cannot or must not replace ``path``: a stream, a device, or a name for an open file."""
-    if path == "-" or os.path.abspath(path).startswith(("/dev/", "/proc/")):
+    if path == "-" or os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
         return True
     return os.path.exists(path) and not os.path.isfile(path)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from svmkit.errors import DataError, OutputError
@@ -41,18 +42,27 @@ class LabelFile:
 
 
 class Command:
-    """Answers from a command of the shell's."""
+    """Answers from a command of the shell's, or from the program in a file, by its name alone."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, environment: Mapping[str, str] | None = None) -> None:
         self.name = command
         self._answers, end = os.pipe()
-        self._process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=end)
+        line = shlex.quote(os.path.abspath(command)) if os.path.isfile(command) else command
+        self._process = subprocess.Popen(["/bin/sh", "-c", line], stdin=subprocess.PIPE, stdout=end, env=environment)
         os.close(end)
         self._lines = Lines(self._answers)
 
     def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
-        """The line it answers; None once ``give_up()`` is true. Raises DataError where it has ended."""
+        """The line it answers; None once ``give_up()`` is true.
+
+        Raises DataError where it has ended, or has written before it was asked: that would put labels to the wrong rows.
+        """
         assert self._process.stdin is not None
+        if unasked := self._lines.waiting():
+            raise DataError(
+                f"--oracle {self.name}: it wrote {unasked!r} before row {row + 1} was asked for; "
+                "it must answer each question with one line, and write nothing else"
+            )
         try:
             self._process.stdin.write(f"{row + 1}\t{text}\n".encode())
             self._process.stdin.flush()
@@ -88,6 +98,12 @@ class Lines:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._rest = b""
+
+    def waiting(self) -> str:
+        """What has come already and was not taken, "" for nothing."""
+        if not self._rest and select.select([self._descriptor], [], [], 0)[0]:
+            self._rest = os.read(self._descriptor, 1 << 16)
+        return self._rest[:80].decode("utf-8", "replace")
 
     def next(self, give_up: Callable[[], bool]) -> str | None:
         """The next line, without its end; "" where there is none any more; None once ``give_up()``, asked while waiting."""
@@ -174,4 +190,5 @@ class Log:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        with suppress(OSError):  # of a line that could not be written, as has been said
+            self._file.close()

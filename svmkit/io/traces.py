@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from svmkit.errors import DataError, OutputError
+from svmkit.errors import DataError
 from svmkit.trace import ActiveRow, StreamRow, TraceRow
 
 
@@ -20,47 +20,51 @@ def trace_line(row: TraceRow | StreamRow | ActiveRow, **more: Any) -> str:
 
 
 class TraceWriter:
-    """Writes rows to ``path`` (``-`` is standard output) as they come; an existing file is replaced.
+    """Writes rows to ``path`` (``-`` is standard output) as they come.
 
-    Raises OutputError where the file cannot be opened. A write that fails later (a full disk) ends the trace, not the training:
-    ``on_failure`` is told once and rows are dropped from then on.
+    An existing file is replaced when the first row comes, or at the end without any, but not where an error comes before that:
+    the training was not possible, and its trace would be none. A write that fails (a full disk) ends the trace, not the
+    training: ``on_failure`` is told once and rows are dropped from then on.
     """
 
     def __init__(self, path: str, on_failure: Callable[[str], None]) -> None:
         self.path = path
         self._on_failure = on_failure
         self._failed = False
-        try:
-            self._file: TextIO = open(1 if path == "-" else path, "w", encoding="ascii", closefd=path != "-")  # noqa: SIM115
-        except OSError as error:
-            raise self._refusal(error) from None
+        self._file: TextIO | None = None
 
     def __enter__(self) -> TraceWriter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._file.close()
-        except OSError as error:
-            self._fail(error)
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._file is not None or (error is None and not self._failed):
+            try:
+                self._opened().close()
+            except OSError as failure:
+                self._fail(failure)
 
     def write(self, row: TraceRow | StreamRow | ActiveRow, **more: Any) -> None:
         """Appends the row's ``trace_line``."""
         if self._failed:
             return
         try:
-            self._file.write(trace_line(row, **more))
-            self._file.flush()
+            file = self._opened()
+            file.write(trace_line(row, **more))
+            file.flush()
         except OSError as error:
             self._fail(error)
+
+    def _opened(self) -> TextIO:
+        if self._file is None:
+            self._file = open(1 if self.path == "-" else self.path, "w", encoding="ascii", closefd=self.path != "-")  # noqa: SIM115
+        return self._file
 
     def _fail(self, error: OSError) -> None:
         if not self._failed:
             self._failed = True
-            self._on_failure(f"{self._refusal(error)}; the trace is cut short, the model is not")
-
-    def _refusal(self, error: OSError) -> OutputError:
-        return OutputError(f"--trace {self.path}: cannot be written: {error.strerror}")
+            self._on_failure(
+                f"--trace {self.path}: cannot be written: {error.strerror}; the trace is cut short, the model is not"
+            )
 
 
 def read_trace(path: str) -> list[TraceRow]:

@@ -115,7 +115,8 @@ def _read_as(kind: type, key: str, text: str) -> Any:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
         value = kind(text)
     except (KeyError, ValueError):
-        raise UsageError(f"-O {key}={text}: {text!r} is not a {kind.__name__}") from None
+        wanted = {bool: "1 or 0", int: "an integer"}.get(kind, "a number")
+        raise UsageError(f"-O {key}={text}: {text!r} is not {wanted}") from None
     if kind is int and abs(value) >= 2**63:
         raise UsageError(f"-O {key}={text}: must be below 2^63 in size")
     if kind is float and isnan(value):

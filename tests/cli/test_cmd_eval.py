@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from oracle import dense_kernel
 from shell import strict_json, svmkit, write_blobs
+
+from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.model_libsvm import read_model
 
 KEYS = ("primal", "dual", "gap")
 
@@ -64,6 +69,39 @@ def test_the_certificate_is_the_one_of_training(classes: tuple[int, ...], option
         assert found[key] == pytest.approx(trained[key], rel=1e-6, abs=1e-6)
     assert found["violation"] == pytest.approx(trained["violation"], abs=1e-5)
     assert [machine["classes"] for machine in found["machines"]] == [machine["classes"] for machine in trained["machines"]]
+
+
+def primal_objective(model: Path, data: Path, C: float) -> float:
+    """Over all machines, from a dense kernel matrix."""
+    found, dataset, total = read_model(str(model)), read_dataset(str(data)), 0.0
+    assert found.labels is not None
+    for (i, j), machine in zip(found.pairs, found.machines, strict=True):
+        own = dataset.take(np.flatnonzero(np.isin(dataset.y, found.labels[[i, j]])))
+        basis = found.rows.take(machine.index)
+        margin = np.where(own.y == found.labels[i], 1, -1) * (
+            dense_kernel(own.rows, basis, found.kernel) @ machine.coef - machine.rho
+        )
+        total += 0.5 * machine.coef @ dense_kernel(basis, basis, found.kernel) @ machine.coef
+        total += C * np.maximum(0, 1 - margin).sum()
+    return float(total)
+
+
+@pytest.mark.parametrize("classes", [(1, -1), (3, 1, 2)], ids=["two", "three"])
+@pytest.mark.parametrize("kind", ["nystroem", "approx"])
+def test_a_model_on_vectors_of_its_own_has_an_exact_primal_and_a_gap_that_holds(
+    kind: str, classes: tuple[int, ...], tmp_path: Path
+) -> None:
+    data, model, options = write_blobs(tmp_path / "d", classes=classes), tmp_path / "m", ("--json", "-g", "0.2", "-c", "2")
+    bias = ("--no-bias",) if kind == "nystroem" else ()
+    optimum = strict_json(svmkit("train", *options, "-e", "1e-6", *bias, data, tmp_path / "best").stdout)
+    if kind == "nystroem":
+        svmkit("train", *options, "--map", "nystroem", "--dim", "8", "--solver", "sdca", data, model)
+    else:
+        svmkit("approx", "--model", tmp_path / "best", "--basis", "12", model)
+    found = strict_json(svmkit("eval", "--json", "--certificate", "-c", "2", *bias, data, model).stdout)
+    assert found["primal"] == pytest.approx(primal_objective(model, data, C=2.0), rel=1e-9)
+    assert found["dual"] < optimum["primal"] < found["primal"]
+    assert found["gap"] == pytest.approx(found["primal"] - found["dual"])
 
 
 def test_without_certificate_there_is_none(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from shell import process, strict_json, svmkit, write_blobs
 
+from svmkit.errors import OutputError
 from svmkit.io.model_libsvm import read_model
+from svmkit.io.oracle import Log
 
 TRAIN = ("train", "--solver", "lasvm", "-c", "2", "-g", "0.4")
 
@@ -141,6 +143,39 @@ def test_an_oracle_that_fails_leaves_the_model_so_far(answers: str, why: str, po
     assert model.exists() == (n_labels > 0)
     assert n_labels == 0 or read_model(str(model)).labels is not None
     assert len(log_of(model)) == 1 + n_labels
+
+
+def test_a_log_that_takes_no_more_notes_leaves_the_model_so_far(
+    pool: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Log._append
+
+    def full(log: Log, text: str) -> None:
+        if "held-out" in text:
+            raise OutputError("--oracle-log: cannot be written: No space left on device")
+        append(log, text)
+
+    monkeypatch.setattr(Log, "_append", full)
+    args = ("--oracle", tmp_path / "labels", "--holdout", tmp_path / "labelled", "--json", "/dev/null", model)
+    done = svmkit(*TRAIN, "--pool", pool, *args)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert strict_json(done.stdout)["labels"] == 8  # the first mark: nobody is asked for an answer that could not be kept
+    assert read_model(str(model)).n_support > 0
+
+
+def test_the_oracle_has_the_environment_that_we_were_given(pool: Path, model: Path, tmp_path: Path) -> None:
+    """Not our own settings: its BLAS may want all cores."""
+    answers = f"env > {tmp_path}/env; {command_of(pool)}"
+    args = (*TRAIN, "--pool", pool, "--oracle", answers, "--max-labels", 3, "/dev/null", model)
+    for threads in ("7", None):
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": threads or ""}
+        if threads is None:
+            del env["OPENBLAS_NUM_THREADS"]
+        subprocess.run([sys.executable, "-m", "svmkit", *map(str, args)], env=env, check=True, stderr=subprocess.DEVNULL)
+        had = [line for line in (tmp_path / "env").read_text().splitlines() if line.startswith("OPENBLAS_NUM_THREADS=")]
+        assert had == ([] if threads is None else ["OPENBLAS_NUM_THREADS=7"])
+        Path(f"{model}.labels").unlink()
 
 
 def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path) -> None:

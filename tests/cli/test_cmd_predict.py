@@ -81,6 +81,14 @@ def test_probabilities_where_the_model_has_them(trained: tuple[str, str], tmp_pa
     assert np.array_equal([[float(word) for word in line.split("\t")[-k:]] for line in lines], expected)
 
 
+def test_half_of_what_probabilities_take_is_none(trained: tuple[str, str], tmp_path: Path) -> None:
+    data, model = trained
+    text, n_pairs = Path(model).read_text(), len(read_model(model).machines)
+    (tmp_path / "half").write_text(text.replace("nr_sv", f"probA{' -1.5' * n_pairs}\nnr_sv", 1))
+    done, plain = (svmkit("predict", "--output", "all", data, name) for name in (tmp_path / "half", model))
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+
+
 def test_regression(tmp_path: Path) -> None:
     (tmp_path / "m").write_text(REGRESSION)
     (tmp_path / "d").write_text("1.5 1:1\n0 1:0.1\n")

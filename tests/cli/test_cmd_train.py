@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 from shell import TRAIN_KEYS, process, strict_json, svmkit, write_blobs
 
+from svmkit.cli.files import set_aside
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.io.traces import read_trace
@@ -153,6 +157,15 @@ def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
     assert first["primal"] == second["primal"] != other["primal"]
 
 
+def test_a_fraction_is_the_same_examples_everywhere() -> None:
+    """Whatever NumPy's version, whose own generators promise no stream."""
+    dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))
+    training, held_out = set_aside(dataset, "0.25", TrainConfig(seed=3), Reporter(quiet=True))
+    assert held_out is not None
+    assert held_out.y.tolist() == [0, 8, 9]
+    assert training.y.tolist() == [1, 2, 3, 4, 5, 6, 7, 10, 11]
+
+
 def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -> None:
     for name in ("m", "0.25"):  # in this order: a file of that name would be held out
         assert svmkit("train", "--holdout", "0.25", data, name, cwd=tmp_path).returncode == 0
@@ -169,6 +182,17 @@ def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path
     assert rows[-1].primal == report["primal"]
     assert 0 <= rows[-1].holdout_error <= 1
     assert np.all(np.diff([row.steps for row in rows]) >= 0)
+
+
+@pytest.mark.parametrize(
+    "how", [["--solver", "ipm"], ["--solver", "lasvm", "--stream", "-g", "1"]], ids=["refused", "no such data"]
+)
+def test_an_old_trace_is_left_where_no_training_begins(how: list[str], data: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text("old\n")
+    done = svmkit("train", *how, "--trace", trace, data if "ipm" in how else tmp_path / "none", tmp_path / "m")
+    assert done.returncode != 0
+    assert trace.read_text() == "old\n"
 
 
 def test_the_trace_may_go_to_standard_output(data: Path, tmp_path: Path) -> None:
@@ -245,6 +269,9 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "--solver", "sdca", "--map", "fourier", "--cut", "0"], 2, "--cut goes with --map nystroem"),
         (["good", "m", "--solver", "sdca", "--map", "nystroem", "--orthogonal"], 2, "--orthogonal goes with --map fourier"),
         (["good", "m", "--solver", "lasvm", "-O", "budget=99999999999999999999"], 2, "-O budget="),
+        (["good", "m", "--solver", "lasvm", "-O", "epochs=1.5"], 2, "-O epochs=1.5: '1.5' is not an integer"),
+        (["good", "m", "--solver", "lasvm", "-O", "finish=maybe"], 2, "-O finish=maybe: 'maybe' is not 1 or 0"),
+        (["good", "m", "--solver", "lasvm", "-O", "cache_mb=much"], 2, "-O cache_mb=much: 'much' is not a number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=nan"], 2, "-O cache_mb=nan: is no number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=0"], 2, "-O cache_mb=0: must be greater than 0"),
         (["good", "m", "--solver", "asset", "-t", "0", "-O", "bound=1e300"], 2, "-O bound=1e+300: must lie in"),

@@ -91,7 +91,7 @@ def test_what_cannot_be_opened_or_is_damaged(path: Path) -> None:
     assert "No such file" in str(caught.value)
     with pytest.raises(DataError, match="can't open input file"):
         list(read_chunks(str(path.parent)))
-    packed = gzip.compress(os.urandom(5000).hex().encode() + TEXT)
+    packed = gzip.compress(b"# " + os.urandom(5000).hex().encode() + b"\n" + TEXT)
     path.write_bytes(packed[:-20])
     with pytest.raises(DataError, match="gzip data are damaged or cut short"):
         list(read_chunks(str(path)))
@@ -128,3 +128,32 @@ def test_a_compressed_pipe(path: Path) -> None:
 
     threading.Thread(target=write, daemon=True).start()
     assert [part.dataset.y.tolist() for part in read_chunks(str(path))] == [[1.0, -1.0]]
+
+
+@pytest.mark.parametrize("packed", ["gzip", "bzip2", "xz"])
+def test_a_compressed_pipe_is_handed_on_before_it_ends(path: Path, packed: str) -> None:
+    os.mkfifo(path)
+    more = threading.Event()
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            pipe.write(PACKED[packed](b"1 1:1\n-1 1:"))
+            assert more.wait(60)
+            pipe.write(PACKED[packed](b"2\n"))
+
+    threading.Thread(target=write, daemon=True).start()
+    parts = read_chunks(str(path))
+    first = next(parts)
+    more.set()
+    rest = list(parts)
+    assert first.dataset.y.tolist() == [1.0]
+    assert [part.dataset.rows.data.tolist() for part in rest] == [[2.0]]
+
+
+@pytest.mark.parametrize("packed", ["gzip", "bzip2", "xz"])
+def test_examples_before_the_damage_come_before_the_error(path: Path, packed: str) -> None:
+    path.write_bytes(PACKED[packed](TEXT) + PACKED[packed](TEXT)[:-9])
+    seen = []
+    with pytest.raises(DataError, match=f"{packed} data are damaged or cut short"):
+        seen.extend(part.dataset.n for part in read_chunks(str(path)))
+    assert sum(seen) >= 800

@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -120,6 +121,12 @@ def test_file_appears_only_at_the_end(tmp_path: Path) -> None:
         output.write(b"two\n")
         assert not path.exists()
     assert (path.read_bytes(), names(tmp_path)) == (b"one\ntwo\n", ["model"])
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm")
+def test_a_file_in_memory_is_a_file_like_others() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        test_file_appears_only_at_the_end(Path(folder))
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,34 @@ def test_a_command_reads_rows_and_answers(tmp_path: Path) -> None:
     with command(f'while read -r row rest; do echo "$row $rest" >> {seen}; echo $((row * 10)); done') as oracle:
         assert [oracle.ask(row, text, never) for row, text in ((4, "1:1 2:3"), (0, ""), (4, "x"))] == ["50", "10", "50"]
     assert seen.read_text() == "5 1:1 2:3\n1 \n5 x\n"
+
+
+@pytest.mark.parametrize("head", ["#!/bin/sh\n", ""])
+def test_a_program_in_a_file_is_a_command(head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name needs no ./ and no quotes."""
+    (tmp_path / "my answers.sh").write_text(f"{head}while read -r row rest; do echo $((row * 10)); done\n")
+    (tmp_path / "my answers.sh").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with command("my answers.sh") as oracle:
+        assert oracle.ask(4, "", never) == "50"
+
+
+@pytest.mark.parametrize(
+    ("text", "n_good", "wrote"),
+    [
+        ("while read -r line; do printf '1\n-1\n'; done", 1, "-1"),
+        ("echo ready; while read -r line; do echo 1; done", 0, "ready"),
+    ],
+)
+def test_more_than_a_line_an_answer_is_noticed(text: str, n_good: int, wrote: str) -> None:
+    with command(text) as oracle:
+        for row in range(n_good):
+            assert oracle.ask(row, "", never) == "1"
+        until = time.monotonic() + 60
+        while not oracle._lines.waiting():
+            assert time.monotonic() < until
+        with pytest.raises(DataError, match=rf"it wrote '{wrote}\\n' before row {n_good + 1} was asked for"):
+            oracle.ask(n_good, "", never)
 
 
 def test_a_command_that_ends_without_an_answer(tmp_path: Path) -> None:
@@ -171,3 +200,12 @@ def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"--oracle-log .*no/log"):
         log_at(tmp_path / "no" / "log")
+
+
+def test_a_full_disk_is_said_once(tmp_path: Path) -> None:
+    log = log_at(tmp_path / "log")
+    log._file.close()
+    log._file = open("/dev/full", "ab")  # noqa: SIM115  (closed by close)
+    with pytest.raises(OutputError, match=r"--oracle-log .*: cannot be written: No space left on device"):
+        log.add(3, 1)
+    log.close()

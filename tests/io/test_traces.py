@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from math import nan
 from pathlib import Path
 
 import pytest
 
-from svmkit.errors import DataError, OutputError
-from svmkit.io.traces import TraceWriter, read_trace
+from svmkit.errors import DataError
+from svmkit.io.traces import TraceWriter, read_trace, trace_line
 from svmkit.trace import TraceRow
 
 ROWS = [TraceRow(0.125, 1, 10, nan, nan, nan, nan, 0), TraceRow(1 / 3, 20, 300, 5.0, 4.5, 1e-3, 0.25, 7)]
@@ -34,18 +35,29 @@ def test_lines_are_strict_json(tmp_path: Path) -> None:
     }
 
 
-def test_an_unwritable_trace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"--trace .*no/t"):
-        TraceWriter(str(tmp_path / "no" / "t"), pytest.fail)
-
-
-def test_a_full_disk_ends_the_trace_with_one_word_and_nothing_else() -> None:
+@pytest.mark.parametrize("path", ["/dev/full", "no/t"])
+def test_a_trace_that_cannot_be_written_is_one_word_and_nothing_else(path: str, tmp_path: Path) -> None:
     said: list[str] = []
-    with TraceWriter("/dev/full", said.append) as writer:
+    with TraceWriter(str(tmp_path / path), said.append) as writer:
         for row in ROWS:
             writer.write(row)
     (line,) = said
-    assert line.startswith("--trace /dev/full: cannot be written: No space left on device; the trace is cut short")
+    why = "No space left on device" if path == "/dev/full" else "No such file or directory"
+    assert line.startswith(f"--trace {tmp_path / path}: cannot be written: {why}; the trace is cut short")
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_an_old_trace_is_replaced_when_the_new_one_begins(rows: int, error: type[Exception] | None, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text("old")
+    with suppress(ValueError), TraceWriter(str(path), pytest.fail) as writer:
+        assert path.read_text() == "old"
+        for row in ROWS[:rows]:
+            writer.write(row)
+        if error:
+            raise error
+    assert path.read_text() == ("old" if error and not rows else "".join(map(trace_line, ROWS[:rows])))
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "{", '{"seconds": 1}', "3"])

@@ -120,11 +120,11 @@ class ColdStart:
 
 def announce_compiling(name: str) -> None:
     """Prepares for a first run: the tool ``name`` says so if it has to compile for long (until ``run_tool`` ends)."""
-    from svmkit import _ahead, _jit
+    from svmkit import _ahead, _jit, parallel
 
     _listening.append(ColdStart(name))
     _jit.on_compile(_listening[-1].hear)
-    _ahead.start_if_cold()
+    _ahead.start_if_cold(parallel.cores())
 
 
 def _show_usage(complaint: str, usage: str) -> int:
