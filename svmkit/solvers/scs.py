@@ -35,6 +35,7 @@ from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
+from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
 
@@ -52,6 +53,8 @@ _SMALL = 2000
 _NO_RADIUS = 1e-9
 #: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
 _NOISE = 1e-6
+#: Options that are shares or factors are at most this; products with it stay finite.
+_LARGEST = 1e9
 #: The share of the gap of v̄ that ‖d‖²/2λ must make up, or the previous direction is dropped.
 _FRESH = 0.6
 #: The least length of the first step, as a share of that largest radius.
@@ -128,7 +131,8 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state at α = 0 with the first sample drawn."""
+    """A fresh state at α = 0 with the first sample drawn. Raises UsageError for an option that cannot be."""
+    _check(options)
     n = problem.n
     common = float(problem.upper.mean())
     lam = 1.0 / (common * n)
@@ -153,9 +157,22 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         mean=mean,
         radius=_largest_radius(lam),
     )
-    _extend(state, max(1, options.first), _Function(np.empty(0), np.empty(0)))
+    _extend(state, options.first, _Function(np.empty(0), np.empty(0)))
     _renew(state, 0)
     return state
+
+
+def _check(options: Options) -> None:
+    for key in ("iterations", "first", "sample"):
+        if getattr(options, key) < 1:
+            raise UsageError(f"-O {key}={getattr(options, key)}: must be at least 1")
+    for key in ("growth", "validation", "eta1", "eta2", "delta", "least"):
+        if not 0 <= getattr(options, key) <= _LARGEST:
+            raise UsageError(f"-O {key}={getattr(options, key):g}: must lie in 0 … {_LARGEST:g}")
+    if not 1 < options.factor <= _LARGEST:
+        raise UsageError(f"-O factor={options.factor:g}: must be greater than 1, and at most {_LARGEST:g}")
+    if not 0 < options.m2 < options.m1 < 0.5:
+        raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -201,7 +218,7 @@ def _size(state: _State) -> int:
 
 def _at_most(state: _State) -> int:
     """The size at which the sample stops growing."""
-    return min(state.problem.n, max(1, state.options.sample))
+    return min(state.problem.n, state.options.sample)
 
 
 def _extend(state: _State, fresh: int, move: _Function) -> None:
