@@ -19,7 +19,7 @@ Paper     Lee & Wright, "ASSET: Approximate stochastic subgradient estimation tr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, isfinite, sqrt
+from math import ceil, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ _DRAWS, _ESTIMATE = 0, 1
 _TOGETHER = 1 << 14
 #: No sum of step lengths is as small.
 _TINY = 1e-300
+#: So many epochs, of as many examples as memory holds, have steps that 64 bits can count.
+_MOST_EPOCHS = 1e9
 #: B² is still a double.
 _LARGEST_BOUND = 1e150
 _NEEDS_MAP = (
@@ -178,10 +180,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
 
 
 def _check(options: Options) -> None:
-    for key in ("epochs", "step"):
-        value = getattr(options, key)
-        if not (value > 0 and isfinite(value)):
-            raise UsageError(f"-O {key}={value:g}: must be greater than 0")
+    if not 0 < options.epochs <= _MOST_EPOCHS:
+        raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0 and at most {_MOST_EPOCHS:g}")
+    if not 0 < options.step < inf:
+        raise UsageError(f"-O step={options.step:g}: must be greater than 0, and finite")
     if not 0 <= options.burn_in < 1:
         raise UsageError(f"-O burn_in={options.burn_in:g}: must be at least 0 and below 1")
     if not 0 <= options.bound <= _LARGEST_BOUND:
