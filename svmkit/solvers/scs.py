@@ -4,7 +4,8 @@ Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i) 
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
 Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps; completed after
           ``iterations``, or where the trust radius has shrunk to nothing (the validation sample sees no more progress)
-Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it; some vectors of length n
+Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it, and for a moment, as it moves to its last
+          room, a quarter as much beside it; some vectors of length n
 Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"
 
 An iteration: subgradient g of f_S at α, direction, step t with t‖d‖ inside the trust radius δ; fresh examples join S; an
@@ -99,11 +100,10 @@ class _Function:
 
 @dataclass
 class _State:
-    """S is ``gram.rows``. ``alpha`` the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i
-    [hinge_i > 0], s times the newest v; ``mean`` s·v̄.
+    """S is ``gram.rows``, s of the ``gram.most`` examples at which it stops growing.
 
-    ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place
-    in it.
+    ``alpha`` is the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i [hinge_i > 0], s times the
+    newest v; ``mean`` s·v̄. ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place in it.
     """
 
     problem: Problem
@@ -149,7 +149,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         weight=problem.upper / common,
         order=order,
         place=place,
-        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None)),
+        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None), min(n, options.sample)),
         alpha=alpha,
         at=alpha,
         p=p,
@@ -216,15 +216,10 @@ def _size(state: _State) -> int:
     return len(state.gram.rows)
 
 
-def _at_most(state: _State) -> int:
-    """The size at which the sample stops growing."""
-    return min(state.problem.n, state.options.sample)
-
-
 def _extend(state: _State, fresh: int, move: _Function) -> None:
     """The next ``fresh`` examples join S, as far as there is room, with coefficients 0."""
     old = _size(state)
-    new = min(old + fresh, _at_most(state))
+    new = min(old + fresh, state.gram.most)
     if new == old:
         return
     state.gram.extend(state.order[old:new])
@@ -266,7 +261,7 @@ def _stretch(gram: GrowingGram, function: _Function, new: int) -> None:
 
 def _iterate(state: _State) -> None:
     old, square = _size(state), _turn(state)
-    whole = old == _at_most(state)
+    whole = old == state.gram.most
     if whole and (state.gap <= state.eps or not square > 0):
         state.done = -_NOISE <= state.gap <= state.eps and _confirmed(state)
         state.completed = not state.done
