@@ -9,7 +9,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import ORDERED, compiled
+from svmkit._jit import both_precisions
 from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
 
@@ -26,10 +26,7 @@ def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any
             out[j] += weight * float64(row[j])
 
 
-_add = {
-    real: compiled(f"void({real}[:, :], i8[:], f8[:], i8, i8, f8[:])", ORDERED, name=f"_add_rows_{real}")(_add_rows)
-    for real in ("f4", "f8")
-}
+_add = both_precisions(_add_rows, "void(R[:, :], i8[:], f8[:], i8, i8, f8[:])")
 
 
 class GrowingGram:

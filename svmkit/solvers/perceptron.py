@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit._jit import both_precisions
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
-from svmkit.engine.columns import both_precisions
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
