@@ -98,11 +98,11 @@ class _State:
 
 @dataclass
 class _Online:
-    """w = scale·v over ``columns``; averages as in averaging.py; ``seen`` examples so far."""
+    """w = scale·v over ``features``; averages as in averaging.py; ``seen`` examples so far."""
 
     stream: Stream
     options: Options
-    columns: linear.Columns = field(default_factory=linear.Columns)
+    features: linear.FeaturePlaces = field(default_factory=linear.FeaturePlaces)
     v: Floats = field(default_factory=lambda: np.zeros(1))
     late: Floats = field(default_factory=lambda: np.zeros(1))
     before: Floats = field(default_factory=lambda: np.zeros(1))
@@ -110,9 +110,9 @@ class _Online:
     seen: int = 0
 
     def place(self, rows: Rows) -> Rows:
-        """``rows`` over ``columns``, with a place for each of their features."""
-        placed = self.columns.place(rows)
-        self.v, self.late, self.before = (linear.grown(part, self.columns.width) for part in (self.v, self.late, self.before))
+        """``rows`` over ``features``, with a place for each of their features."""
+        placed = self.features.place(rows)
+        self.v, self.late, self.before = (linear.grown(part, self.features.width) for part in (self.v, self.late, self.before))
         return placed
 
 
@@ -219,7 +219,7 @@ def solution(state: _State | _Online) -> Solution:
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
         w = (sums[loops.SCALE_SUM] * state.v - state.late + state.before) / weights
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
-        basis = state.columns.as_rows(w)
+        basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))
     if sums[loops.WEIGHTS] > 0:
         w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]

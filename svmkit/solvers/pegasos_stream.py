@@ -11,18 +11,18 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import Columns, grown, places
+from svmkit.engine.linear import FeaturePlaces, grown, places
 from svmkit.problem import Solution
 from svmkit.trace import Progress
 
 
 @dataclass
 class State:
-    """w = scale·v over ``columns``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
+    """w = scale·v over ``features``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
 
     flags: loops.Flags
     constant: float
-    columns: Columns
+    features: FeaturePlaces
     v: Floats
     late_v: Floats
     sums: Floats
@@ -39,7 +39,7 @@ def start(flags: loops.Flags, batch: int, constant: float) -> State:
     return State(
         flags=flags,
         constant=constant,
-        columns=Columns(),
+        features=FeaturePlaces(),
         v=np.zeros(0),
         late_v=np.zeros(0),
         sums=np.array([1.0] + [0.0] * (loops.STREAM_SUMS - 1)),
@@ -57,9 +57,9 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     if state.waiting is not None and n_waiting:
         rows = _joined(state.waiting, rows)
     y, weight = np.concatenate([state.y, y]), np.concatenate([state.weight, weight])
-    placed = state.columns.place(rows)
-    state.v = grown(state.v, state.columns.width)
-    state.late_v = grown(state.late_v, state.columns.width if state.flags.average != loops.NO_AVERAGE else 0)
+    placed = state.features.place(rows)
+    state.v = grown(state.v, state.features.width)
+    state.late_v = grown(state.late_v, state.features.width if state.flags.average != loops.NO_AVERAGE else 0)
     before, n_steps = np.empty(rows.n), rows.n // len(state.hits)
     loops.stream_steps[rows.form](
         *(placed.indptr, placed.indices, placed.data, rows.sqnorms() + state.constant**2, y, weight),
@@ -89,5 +89,5 @@ def solution(state: State) -> Solution:
         last = (sums[loops.SCALE_SUM] * sums[loops.V_CONSTANT] - sums[loops.LATE_CONSTANT]) / sums[loops.WEIGHTS]
     else:
         w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
-    basis = state.columns.as_rows(w)
+    basis = state.features.as_rows(w)
     return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-state.constant * float(last))

@@ -14,7 +14,7 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import perceptron as loops
 from svmkit.engine.kernels import Engine, diagonal
-from svmkit.engine.linear import Columns, grown
+from svmkit.engine.linear import FeaturePlaces, grown
 from svmkit.engine.packed import TABLE_FEATURES
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.trace import Progress
@@ -25,11 +25,11 @@ _BLOCK = 256
 
 @dataclass
 class Folded:
-    """w of the linear kernel, and the sum of each change of it times the number of steps before, over ``columns``."""
+    """w of the linear kernel, and the sum of each change of it times the number of steps before, over ``features``."""
 
     margin: float
     average: bool
-    columns: Columns
+    features: FeaturePlaces
     w: Floats
     late: Floats
     counts: Ints
@@ -60,7 +60,7 @@ State = Folded | Expanded
 def start(kernel: Kernel, margin: float, average: bool, budget: int) -> State:
     """f = 0. The mean of f over the steps is kept with ``average``; ``budget`` 0 stands for any number of support vectors."""
     if kernel.kind == LINEAR and not budget:
-        return Folded(margin, average, Columns(), np.zeros(0), np.zeros(0), np.zeros(loops.COUNTS, np.int64))
+        return Folded(margin, average, FeaturePlaces(), np.zeros(0), np.zeros(0), np.zeros(loops.COUNTS, np.int64))
     no_rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
     return Expanded(
         kernel=kernel,
@@ -81,8 +81,8 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Learns the examples; f of each before it was learned, by the mean where that is the solution."""
     before = np.empty(rows.n)
     if isinstance(state, Folded):
-        rows = state.columns.place(rows)
-        state.w, state.late = grown(state.w, state.columns.width), grown(state.late, state.columns.width)
+        rows = state.features.place(rows)
+        state.w, state.late = grown(state.w, state.features.width), grown(state.late, state.features.width)
         loops.linear_steps(
             *(rows.indptr, rows.indices, rows.data, y, weight, state.w, state.late, before, state.counts),
             *(state.margin, int(state.average)),
@@ -109,7 +109,7 @@ def solution(state: State) -> Solution:
     """f so far; its mean where that is wanted."""
     if isinstance(state, Folded):
         w = state.w - state.late / max(1, int(state.counts[loops.STEPS])) if state.average else state.w
-        basis = state.columns.as_rows(w)
+        basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=0.0)
     beta = state.now[loops.COEF]
     if state.average:

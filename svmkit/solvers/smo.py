@@ -258,7 +258,7 @@ def _work(state: _State) -> float:
 def _newton(state: _State) -> bool:
     """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
     active = state.variables.active
-    start = pivots.Variables(
+    start = pivots.Start(
         state.variables.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper
     )
     found = pivots.minimise(state.variables.engine, start, state.variables.bias, state.eps)
