@@ -25,7 +25,7 @@ from svmkit.warm import Warm, check_solver, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 
-WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and the certificate is of that problem; see --bias"
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
 #: Best first; a model of several machines is as good as its worst.
