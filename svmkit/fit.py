@@ -10,6 +10,7 @@ import numpy as np
 
 from svmkit import mapped
 from svmkit.assembly import Trained, assemble
+from svmkit.certificate import Certificate, total
 from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Ints
 from svmkit.engine.kernels import cross_apply
@@ -62,24 +63,9 @@ class FitResult:
         return sum(machine.kernel_evaluations for machine in self.machines)
 
     @property
-    def primal(self) -> float:
-        """Sum of the machines' primal objectives."""
-        return sum(machine.certificate.primal for machine in self.machines)
-
-    @property
-    def dual(self) -> float:
-        """Sum of the machines' dual objectives."""
-        return sum(machine.certificate.dual for machine in self.machines)
-
-    @property
-    def gap(self) -> float:
-        """Sum of the machines' duality gaps."""
-        return sum(machine.certificate.gap for machine in self.machines)
-
-    @property
-    def violation(self) -> float:
-        """The largest of the machines' KKT violations."""
-        return max((machine.certificate.violation for machine in self.machines), default=0.0)
+    def certificate(self) -> Certificate:
+        """That of all machines together."""
+        return total([machine.certificate for machine in self.machines])
 
 
 def fit(
