@@ -84,8 +84,8 @@ class Selection:
         self.where[first] = place
         self.at += 1
 
-    def _best(self, support: SupportSet) -> tuple[int, NDArray[Any]]:
-        """The choice among candidates, and its kernel values against the slots."""
+    def _best(self, support: SupportSet) -> tuple[int, NDArray[Any] | None]:
+        """The choice among candidates, and its kernel values; where none has a score that is known, the next of the order."""
         drawn = _MOST_DRAWN if self.name == "autoactive" else self.candidates
         if drawn < self.left:
             rows = self.order[self.at + rng.integers(self.seed, _DRAWS, self.drawn, drawn, self.left)]
@@ -93,7 +93,8 @@ class Selection:
             rows = self.order[self.at :]
         margin = 1.0 + 0.5 * support.delta
         group = _GROUP if self.name == "autoactive" else len(rows)
-        used, inside, least, best = 0, 0, inf, (-1, np.empty(0))
+        used, inside, least = 0, 0, inf
+        best: tuple[int, NDArray[Any] | None] = int(self.order[self.at]), None
         while used < len(rows) and inside < _INSIDE:
             some = rows[used : used + group]
             values, f = support.look_at(some)
@@ -102,6 +103,7 @@ class Selection:
                 inside += len(found)
                 f = f[: found[-1] + 1] if inside == _INSIDE else f
             score = self.problem.y[some] * f if self.name == "gradient" else np.abs(f)
+            score[np.isnan(score)] = inf  # kernel values overflowed
             k = int(np.argmin(score))
             if score[k] < least:
                 least, best = float(score[k]), (int(some[k]), values[:, k].copy())
