@@ -21,7 +21,7 @@ from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
-from svmkit.pairs import kernel_of, refuse_huge_values, usable_examples
+from svmkit.pairs import costs, kernel_of, refuse_huge_values, usable_examples
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import CALL_S, Solver, SolverResult, options_of
@@ -35,7 +35,7 @@ class ActiveSolver(Solver, Protocol):
     """A solver that chooses what it learns."""
 
     def choose(self, state: Any) -> int:
-        """The row whose label is wanted next, −1 where none is left; it waits for ``learn`` or ``put_back``."""
+        """The row whose label is wanted next, −1 where none of C_i > 0 is left; it waits for ``learn`` or ``put_back``."""
 
     def put_back(self, state: Any) -> None:
         """The row chosen last is one of those still to come again."""
@@ -81,9 +81,9 @@ class Learner:
         self.y = np.full(self.rows.n, np.nan)
         if begin is not None:
             self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
-        weights = np.concatenate([*([] if begin is None else [begin.weights]), pool.weights])
+        self.upper = costs(config.C, np.concatenate([*([] if begin is None else [begin.weights]), pool.weights]))
         bias: Any = config.bias or self.solver.BIASES[0]
-        problem = Problem(self.rows, self.y.copy(), config.C * weights, self.kernel, bias)
+        problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias)
         reason = self.solver.supports(problem)
         if reason is not None:
             raise UsageError(reason)
@@ -96,7 +96,7 @@ class Learner:
             )
         self.state = self.solver.start(problem, options, config.eps, config.seed)
         for row in range(self.first):
-            self.solver.learn(self.state, row, self.y[row])
+            self._learn(row)
 
     def side(self, label: float, where: str) -> float:
         """±1 for a label. Raises DataError for one that is none of the two."""
@@ -119,7 +119,11 @@ class Learner:
     def learn(self, row: int, label: int) -> None:
         """Learns a row of the pool."""
         self.y[self.first + row] = self.side(label, f"pool row {row + 1}")
-        self.solver.learn(self.state, self.first + row, self.y[self.first + row])
+        self._learn(self.first + row)
+
+    def _learn(self, row: int) -> None:
+        if self.upper[row] > 0:  # those of weight 0 take no part
+            self.solver.learn(self.state, row, self.y[row])
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
         """The solver's work at the end, while nobody interrupts it."""

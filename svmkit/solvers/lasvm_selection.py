@@ -50,6 +50,7 @@ class Selection:
         self.epoch += 1
         problem = self.problem
         order = rng.permutation(self.seed, self.epoch, problem.n)
+        order = order[problem.upper[order] > 0]  # the others take no part
         if self.epoch == 0:
             order = order[support.slot_of[order] < 0]
             if self.name in ("random", "gradient"):
