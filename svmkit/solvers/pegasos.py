@@ -204,6 +204,12 @@ def progress(state: stream_steps.State) -> Progress:
     return stream_steps.progress(state)
 
 
+def finish(state: stream_steps.State, budget: int) -> Progress:
+    """The examples that did not fill a batch make a last, smaller step; more may follow."""
+    stream_steps.finish(state)
+    return progress(state)._replace(completed=True)
+
+
 def solution(state: _State | stream_steps.State) -> Solution:
     """The average of the iterates, or the last one where none is kept."""
     if isinstance(state, stream_steps.State):
