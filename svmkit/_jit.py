@@ -141,6 +141,13 @@ def compiled(signature: str, fastmath: FastMath = False, name: str | None = None
     return lambda function: Compiled(function, signature, fastmath, name)
 
 
+def both_precisions(body: Callable[..., Any], signature: str, fastmath: FastMath = ORDERED) -> dict[str, Compiled]:
+    """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
+    return {
+        real: compiled(signature.replace("R", real), fastmath, name=f"{body.__name__}_{real}")(body) for real in ("f4", "f8")
+    }
+
+
 def helper(fastmath: FastMath = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Marks a function that compiled code calls; typed by its callers, inlined where LLVM sees fit or, with ``inline``, always.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
-from svmkit.pairs import kernel_of, refuse_huge_values, usable_examples
+from svmkit.pairs import costs, kernel_of, refuse_huge_values, usable_examples
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import CALL_S, Solver, SolverResult, options_of
@@ -35,7 +35,7 @@ class ActiveSolver(Solver, Protocol):
     """A solver that chooses what it learns."""
 
     def choose(self, state: Any) -> int:
-        """The row whose label is wanted next, −1 where none is left; it waits for ``learn`` or ``put_back``."""
+        """The row whose label is wanted next, −1 where none of C_i > 0 is left; it waits for ``learn`` or ``put_back``."""
 
     def put_back(self, state: Any) -> None:
         """The row chosen last is one of those still to come again."""
@@ -81,9 +81,9 @@ class Learner:
         self.y = np.full(self.rows.n, np.nan)
         if begin is not None:
             self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
-        weights = np.concatenate([*([] if begin is None else [begin.weights]), pool.weights])
+        self.upper = costs(config.C, np.concatenate([*([] if begin is None else [begin.weights]), pool.weights]))
         bias: Any = config.bias or self.solver.BIASES[0]
-        problem = Problem(self.rows, self.y.copy(), config.C * weights, self.kernel, bias)
+        problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias)
         reason = self.solver.supports(problem)
         if reason is not None:
             raise UsageError(reason)
@@ -96,7 +96,7 @@ class Learner:
             )
         self.state = self.solver.start(problem, options, config.eps, config.seed)
         for row in range(self.first):
-            self.solver.learn(self.state, row, self.y[row])
+            self._learn(row)
 
     def side(self, label: float, where: str) -> float:
         """±1 for a label. Raises DataError for one that is none of the two."""
@@ -119,7 +119,11 @@ class Learner:
     def learn(self, row: int, label: int) -> None:
         """Learns a row of the pool."""
         self.y[self.first + row] = self.side(label, f"pool row {row + 1}")
-        self.solver.learn(self.state, self.first + row, self.y[self.first + row])
+        self._learn(self.first + row)
+
+    def _learn(self, row: int) -> None:
+        if self.upper[row] > 0:  # those of weight 0 take no part
+            self.solver.learn(self.state, row, self.y[row])
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
         """The solver's work at the end, while nobody interrupts it."""
@@ -177,29 +181,9 @@ def learn_pool(
     asked for. ``ask(row, give_up)`` gives a label, or None to end, as it should once ``give_up()`` is true. ``on_row`` hears at
     8 labels and each √2 times as many.
     """
-    left, n_labels, n_asked, mark = dict(known), 0, 0, _FIRST_LOOK
-    began = time.perf_counter() - seconds_compiling()
-    status = Status.COMPLETED
-
-    def over() -> bool:
-        return time_limit_s is not None and time.perf_counter() - seconds_compiling() - began >= time_limit_s
-
-    def row_now() -> ActiveRow:
-        progress = learner.solver.progress(learner.state)
-        error = float("nan") if holdout is None else float(np.mean(answers(learner.model(), holdout.rows) != holdout.y))
-        seconds = time.perf_counter() - seconds_compiling() - began
-        return ActiveRow(seconds, n_labels, error, progress.kernel_evaluations, progress.n_support)
-
-    def learn(row: int, label: int) -> None:
-        nonlocal n_labels, mark
-        learner.learn(row, label)
-        n_labels += 1
-        on_label(learner.solver.progress(learner.state), n_labels)
-        if n_labels >= mark:
-            mark = max(mark + 1, int(mark * 2**0.5))
-            on_row(row_now())
-
-    while max_labels is None or n_labels < max_labels:
+    course = _Course(learner, time_limit_s, max_evaluations, interrupted, holdout, on_row, on_label)
+    left, n_asked, status = dict(known), 0, None
+    while status is None and (max_labels is None or course.labels < max_labels):
         row = learner.choose()
         if row < 0:
             break
@@ -208,22 +192,65 @@ def learn_pool(
             row = next(iter(left))
         label = left.pop(row, None)
         if label is None:
-            label = ask(row, lambda: interrupted() or over())
+            label = ask(row, lambda: course.given_up() is not None)
             if label is None:
-                status = Status.INTERRUPTED if interrupted() else Status.TIME_LIMIT if over() else Status.COMPLETED
+                status = course.given_up()
                 break
             n_asked += 1
-        learn(row, label)
-        if interrupted():
-            status = Status.INTERRUPTED
-            break
-        if over():
-            status = Status.TIME_LIMIT
-            break
-        if max_evaluations is not None and learner.solver.progress(learner.state).kernel_evaluations >= max_evaluations:
-            status = Status.MAX_EVALUATIONS
-            break
+        course.learn(row, label)
+        status = course.given_up() or course.used_up()
     learner.finish(interrupted)
-    last = row_now()
-    on_row(last)
-    return ActiveResult(learner.model(), status, last, n_asked)
+    last = course.tell()
+    return ActiveResult(learner.model(), status or Status.COMPLETED, last, n_asked)
+
+
+@dataclass
+class _Course:
+    """How far the learning of a pool is, why it ends, and who hears of it."""
+
+    learner: Learner
+    time_limit_s: float | None
+    max_evaluations: int | None
+    interrupted: Callable[[], bool]
+    holdout: Dataset | None
+    on_row: Callable[[ActiveRow], None]
+    on_label: Callable[[Progress, int], None]
+    labels: int = 0
+    mark: int = _FIRST_LOOK
+    began: float = field(default_factory=lambda: time.perf_counter() - seconds_compiling())
+
+    def seconds(self) -> float:
+        """Since it began, less compiling."""
+        return time.perf_counter() - seconds_compiling() - self.began
+
+    def progress(self) -> Progress:
+        """What the solver has done so far."""
+        return self.learner.solver.progress(self.learner.state)
+
+    def given_up(self) -> Status | None:
+        """Why nobody waits for an answer any more, or None."""
+        if self.interrupted():
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self.time_limit_s is not None and self.seconds() >= self.time_limit_s else None
+
+    def used_up(self) -> Status | None:
+        """MAX_EVALUATIONS where they are, or None."""
+        most = self.max_evaluations
+        return Status.MAX_EVALUATIONS if most is not None and self.progress().kernel_evaluations >= most else None
+
+    def learn(self, row: int, label: int) -> None:
+        """Learns a row of the pool, and tells of it."""
+        self.learner.learn(row, label)
+        self.labels += 1
+        self.on_label(self.progress(), self.labels)
+        if self.labels >= self.mark:
+            self.mark = max(self.mark + 1, int(self.mark * 2**0.5))
+            self.tell()
+
+    def tell(self) -> ActiveRow:
+        """Tells how things are."""
+        progress, holdout = self.progress(), self.holdout
+        error = float("nan") if holdout is None else float(np.mean(answers(self.learner.model(), holdout.rows) != holdout.y))
+        row = ActiveRow(self.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
+        self.on_row(row)
+        return row

@@ -13,7 +13,7 @@ from svmkit.solvers.base import SolverResult
 
 
 class Trained(NamedTuple):
-    """A machine, the training row of each of its examples, and when its training began."""
+    """A machine, the training row of each of its examples, and when its training began, on the clock of all machines."""
 
     examples: Ints
     result: SolverResult

@@ -18,6 +18,7 @@ nan.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -41,6 +42,17 @@ class Certificate:
     gap: float
     violation: float
     noise: float = 0.0
+
+
+def total(certificates: Sequence[Certificate]) -> Certificate:
+    """Of the machines of a model together: sums of the objectives and gaps, the largest violation, nan where one is."""
+    return Certificate(
+        primal=sum(each.primal for each in certificates),
+        dual=sum(each.dual for each in certificates),
+        gap=sum(each.gap for each in certificates),
+        violation=float(np.max([each.violation for each in certificates], initial=0.0)),  # max() would drop a nan
+        noise=float(np.max([each.noise for each in certificates], initial=0.0)),
+    )
 
 
 #: Of a solution whose examples are gone, or whose labels are not known, nothing is certified.

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmkit import mapped
+from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
+from svmkit.certificate import Certificate, total
 from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Ints
 from svmkit.engine.kernels import cross_apply
@@ -25,7 +27,7 @@ from svmkit.warm import Warm, check_solver, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 
-WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and the certificate is of that problem; see --bias"
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
 #: Best first; a model of several machines is as good as its worst.
@@ -62,24 +64,9 @@ class FitResult:
         return sum(machine.kernel_evaluations for machine in self.machines)
 
     @property
-    def primal(self) -> float:
-        """Sum of the machines' primal objectives."""
-        return sum(machine.certificate.primal for machine in self.machines)
-
-    @property
-    def dual(self) -> float:
-        """Sum of the machines' dual objectives."""
-        return sum(machine.certificate.dual for machine in self.machines)
-
-    @property
-    def gap(self) -> float:
-        """Sum of the machines' duality gaps."""
-        return sum(machine.certificate.gap for machine in self.machines)
-
-    @property
-    def violation(self) -> float:
-        """The largest of the machines' KKT violations."""
-        return max((machine.certificate.violation for machine in self.machines), default=0.0)
+    def certificate(self) -> Certificate:
+        """That of all machines together."""
+        return total([machine.certificate for machine in self.machines])
 
 
 def fit(
@@ -98,9 +85,9 @@ def fit(
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
-    with ``on_trace``, machines come one after another. The time limit is for all machines together, the other limits for
-    each. A machine's held-out error counts the held-out examples of its own classes. Raises DataError for data
-    that cannot be trained on and UsageError for a config that cannot.
+    with ``on_trace``, machines come one after another. The time limit is for all machines together (``_TrainingTime`` says what
+    counts), the other limits for each. A machine's held-out error counts the held-out examples of its own classes. Raises
+    DataError for data that cannot be trained on and UsageError for a config that cannot.
     """
     config.check()
     _check_type(config)
@@ -118,7 +105,6 @@ def fit(
     _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
-    began = time.perf_counter()
     own, own_kernel = dataset, kernel
     on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout)
     if on_map is not None:
@@ -126,6 +112,8 @@ def fit(
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
     pairs = list(class_pairs(len(labels), multiclass))
     trained: list[Trained | None] = [None] * len(pairs)
+    side_by_side = on_trace is None and _side_by_side(_sizes(members, pairs))
+    spent = _TrainingTime(0.0 if on_map is None else on_map.seconds, side_by_side)
 
     def train(number: int, turn: Turn) -> None:
         i, j = pairs[number]
@@ -133,7 +121,7 @@ def fit(
         if warm is not None:
             start = first_alpha(warm, labels, i, j, pair.examples, pair.problem)
             pair = pair._replace(problem=replace(pair.problem, start=start))
-        since_s = time.perf_counter() - began
+        since_s = spent.seconds()
         left_s = None if config.time_limit_s is None else max(0.0, config.time_limit_s - since_s)
         heard = later(on_progress, since_s)
         result = run(
@@ -151,11 +139,12 @@ def fit(
         if on_map is not None and config.certificate_of == "kernel":
             of_kernel = pair_problem(own, config, own_kernel, members, factors, i, j).problem
             result = mapped.of_the_kernel(on_map.map, result, of_kernel)
+        spent.add(result.seconds)
         trained[number] = Trained(pair.examples, result, since_s)
         if on_machine is not None:
             turn.say(lambda: on_machine(pair, result))
 
-    run_in_turn(train, len(pairs), on_trace is None and _side_by_side(_sizes(members, pairs)))
+    run_in_turn(train, len(pairs), side_by_side)
     machines = [machine for machine in trained if machine is not None]
     if on_map is not None:
         model, sv_index = mapped.assemble_mapped(on_map, own_kernel, labels, members, machines, config)
@@ -188,6 +177,29 @@ def _side_by_side(sizes: list[int]) -> bool:
     largest = max(sizes, default=0)
     work = sum(n**2 for n in sizes)
     return 0 < 500**2 * len(sizes) <= work and largest <= 10_000 and 4 * largest**2 <= work
+
+
+class _TrainingTime:
+    """The time that machines have been trained for so far, all together; compiling is never counted.
+
+    One after another, that of each adds up, without its certificate, trace and held-out errors. Side by side it is the time
+    since the first began: while one is certified, others are trained.
+    """
+
+    def __init__(self, spent_s: float, side_by_side: bool) -> None:
+        """``spent_s``: what was spent before the first."""
+        self._spent_s, self._side_by_side = spent_s, side_by_side
+        self._began = time.perf_counter() - seconds_compiling()
+
+    def seconds(self) -> float:
+        """So far; one after another, when none is being trained."""
+        since = time.perf_counter() - seconds_compiling() - self._began
+        return self._spent_s + since if self._side_by_side else self._spent_s
+
+    def add(self, seconds: float) -> None:
+        """A machine has been trained for so long."""
+        if not self._side_by_side:
+            self._spent_s += seconds
 
 
 def _time_spent(machines: list[Trained]) -> float:

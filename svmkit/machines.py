@@ -21,6 +21,7 @@ from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
+from svmkit.fit import with_bias
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import costs, kernel_of, label_factors
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel, Solution, Stream
@@ -31,8 +32,6 @@ from svmkit.trace import Progress, Status
 Booleans = NDArray[np.bool_]
 
 _NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
-
-WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0); see --bias"
 
 #: The votes of machines that an example of several classes does not belong to are at most this many examples old.
 _VOTES_FOR = 1024
@@ -56,10 +55,8 @@ class Machines:
     ) -> None:
         self.solver = solver_for_streams(config.solver)
         _check(config, labels)
-        bias = config.bias or self.solver.BIASES[0]
-        if config.bias is None and bias != "free":
-            on_warning(WITHOUT_BIAS.format(config.solver))
-        self.config = config = replace(config, bias=bias, multiclass=config.multiclass if len(labels) > 2 else "ovo")
+        config = with_bias(config, on_warning)
+        self.config = config = replace(config, multiclass=config.multiclass if len(labels) > 2 else "ovo")
         self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
         if config.map is not None:
             self.map, self.kernel = maps.fit(_NO_ROWS, self.kernel, config), Kernel(LINEAR)

@@ -36,21 +36,6 @@ def confusion(truth: Floats, predicted: Floats, order: Floats) -> Ints:
     return table
 
 
-def precision(table: Ints) -> Floats:
-    """Of what was predicted to be each class, the share that is (k,), from a confusion table; nan if nothing was."""
-    return _share(np.diagonal(table), table.sum(axis=0))
-
-
-def recall(table: Ints) -> Floats:
-    """Of each class, the share that was found (k,), from a confusion table; nan if there was none."""
-    return _share(np.diagonal(table), table.sum(axis=1))
-
-
-def f1(table: Ints) -> Floats:
-    """Harmonic mean of precision and recall (k,); 0 for a class that is there, or was predicted, but never rightly."""
-    return _share(2 * np.diagonal(table), table.sum(axis=0) + table.sum(axis=1))
-
-
 def auc(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], decisions: Floats) -> float:
     """Chance that a positive example's decision value is above a negative one's, ties counting half; nan without both."""
     n_positive = int(positive.sum())
@@ -93,9 +78,3 @@ def squared_correlation(truth: Floats, predicted: Floats) -> float:
     cross = n * float(p @ t) - float(p.sum()) * float(t.sum())
     spread = (n * float(p @ p) - float(p.sum()) ** 2) * (n * float(t @ t) - float(t.sum()) ** 2)
     return cross * cross / spread if spread else nan
-
-
-def _share(part: Ints, whole: Ints) -> Floats:
-    out = np.full(len(whole), nan)
-    np.divide(part, whole, out=out, where=whole > 0)
-    return out

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Floats, Ints
+from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError
 from svmkit.model import REST
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
@@ -71,17 +71,26 @@ def usable_examples(dataset: Dataset) -> Ints:
     return used
 
 
-def refuse_huge_values(dataset: Dataset) -> None:
-    """Raises DataError for a value whose products with others leave the range of doubles."""
-    values = dataset.rows.data
+def huge_value(rows: Rows) -> tuple[int, str] | None:
+    """The first row with a value, or kernel value, whose products leave the range of doubles, and what is wrong with it."""
+    values = rows.gram.reshape(-1) if rows.precomputed else rows.data
     if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGEST_VALUE:
-        return
+        return None
     place = int(np.flatnonzero(np.abs(values) > LARGEST_VALUE)[0])
-    row = int(np.searchsorted(dataset.rows.indptr, place, side="right"))
-    raise DataError(
-        f"{dataset.source or 'the data'}: example {row} has {values[place]:g} for feature {dataset.rows.indices[place]}: "
-        f"values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
-    )
+    if rows.precomputed:
+        row, column = divmod(place, rows.gram.shape[1])
+        index = column + 1
+    else:
+        row, index = int(np.searchsorted(rows.indptr, place, side="right")) - 1, int(rows.indices[place])
+    size = f"values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"
+    return row, f"{values[place]:g} for feature {index}: {size}"
+
+
+def refuse_huge_values(dataset: Dataset) -> None:
+    """Raises DataError where there is a ``huge_value``."""
+    found = huge_value(dataset.rows)
+    if found is not None:
+        raise DataError(f"{dataset.source or 'the data'}: example {found[0] + 1} has {found[1]}")
 
 
 def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:

@@ -99,22 +99,12 @@ def scaled_zeros(scaling: Scaling) -> Floats:
     return zeros
 
 
-def scale(rows: Rows, scaling: Scaling) -> Rows:
-    """``rows`` scaled: values that become 0 are left out, those missing that become something else are written."""
+def unscalable(rows: Rows, scaling: Scaling) -> Ints:
+    """Features of which some value in ``rows``, or a missing one, is scaled to no finite number; ascending."""
     scaling = scaling.widened(rows.n_features)
-    width = scaling.n_features + 1
-    zeros = scaled_zeros(scaling)
-    filled = np.flatnonzero(zeros)
-    present = np.repeat(np.arange(rows.n), np.diff(rows.indptr)) * width + rows.indices
-    wanted = (np.arange(rows.n)[:, None] * width + filled).ravel()
-    absent = wanted[~_in_sorted(wanted, present)]
-    keys = np.concatenate([present, absent])
-    values = np.concatenate([scale_values(scaling, rows.indices, rows.data), zeros[absent % width]])
-    order = np.argsort(keys, kind="stable")
-    order = order[values[order] != 0]
-    row, indices = np.divmod(keys[order], width)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.n))]).astype(np.int64)
-    return Rows(values[order], indices.astype(np.int32), indptr, int(indices.max(initial=0)))
+    stored = rows.indices[~np.isfinite(scale_values(scaling, rows.indices, rows.data))]
+    missing = ~np.isfinite(scaled_zeros(scaling)) & _missing_somewhere(rows._replace(n_features=scaling.n_features))
+    return np.union1d(stored, np.flatnonzero(missing))
 
 
 def count_nonzeros(rows: Rows, scaling: Scaling) -> int:
@@ -160,12 +150,3 @@ def _line_through(values: Floats, minimum: Floats | float, maximum: Floats | flo
         out = lower + (upper - lower) * (values - minimum) / np.where(single, 1.0, span)
     out = np.where(values == minimum, lower, np.where(values == maximum, upper, out))
     return np.where(single, 0.0, out)
-
-
-def _in_sorted(wanted: Ints, among: Ints) -> Bools:
-    """Whether each of ``wanted`` is in the ascending array ``among``."""
-    if not len(among):
-        return np.zeros(len(wanted), dtype=bool)
-    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
-    found: Bools = among[place] == wanted
-    return found

@@ -20,7 +20,7 @@ from svmkit.data import Chunk, Ints
 from svmkit.errors import DataError
 from svmkit.machines import Booleans, Machines
 from svmkit.model import Model
-from svmkit.pairs import LARGEST_VALUE
+from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
 from svmkit.solvers.base import CALL_S
 from svmkit.trace import Limits, Status, StreamRow
@@ -207,10 +207,8 @@ def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
         faults.append((int(bad[0]), what))
     if data.weight is not None and len(bad := np.flatnonzero(~np.isfinite(data.weight))):
         faults.append((int(bad[0]), f"weight {data.weight[bad[0]]:g} is not finite"))
-    if len(huge := np.flatnonzero(np.abs(data.rows.data) > LARGEST_VALUE)):
-        row = int(np.searchsorted(data.rows.indptr, huge[0], side="right")) - 1
-        value = f"{data.rows.data[huge[0]]:g} for feature {data.rows.indices[huge[0]]}"
-        faults.append((row, f"{value}: values above {LARGEST_VALUE:g} in size cannot be multiplied; scale the data"))
+    if (huge := huge_value(data.rows)) is not None:
+        faults.append(huge)
     if not faults:
         return classes, None
     row, what = min(faults)

@@ -70,7 +70,6 @@ class _Turns:
     def __init__(self, n_jobs: int) -> None:
         self.failed = n_jobs
         self.error: Exception | None = None
-        self._n_jobs = n_jobs
         self._current = 0
         self._ended: set[int] = set()
         self._waiting: dict[int, list[tuple[Call, bool]]] = {}

@@ -126,6 +126,28 @@ def test_the_last_answer_may_be_none() -> None:
     assert (found.status, found.last.labels) == (Status.INTERRUPTED, 12)
 
 
+@pytest.mark.parametrize("selection", ["active", "autoactive", "random"])
+def test_rows_of_weight_0_are_not_asked_for_and_take_no_part(selection: str) -> None:
+    pool, labels = examples()
+    other, first = examples(20, seed=9)
+    begin = replace(other, y=first, weight=np.arange(20) % 2 + 0.0)
+    pool = replace(pool, weight=(np.arange(400) % 4 > 0) + 0.0)
+    config = replace(CONFIG, solver_options=(("selection", selection),))
+    asked: list[int] = []
+    known = {0: int(labels[0]), 1: int(labels[1])}
+    found = learn_pool(Learner(config, LABELS, begin, pool), known, asking(labels, asked))
+    assert sorted([1, *asked]) == np.flatnonzero(pool.weights).tolist()
+    for dataset in (begin, pool):
+        without = dataset.rows.take(np.flatnonzero(dataset.weights == 0)).to_dense()
+        assert not set(map(tuple, found.model.rows.to_dense().tolist())) & set(map(tuple, without.tolist()))
+
+
+def test_costs_that_are_no_doubles_are_refused() -> None:
+    pool, _ = examples()
+    with pytest.raises(DataError, match="too large for a double"):
+        Learner(replace(CONFIG, C=1e300), LABELS, None, replace(pool, weight=np.full(400, 1e10)))
+
+
 def test_held_out_errors_are_told_at_root_two_times_as_many() -> None:
     told: list[ActiveRow] = []
     other, known = examples(100, seed=6)

@@ -10,7 +10,7 @@ import oracle
 import pytest
 import zoo
 
-from svmkit.certificate import certify, kkt_violation
+from svmkit.certificate import Certificate, certify, kkt_violation, total
 from svmkit.data import Rows
 from svmkit.problem import LINEAR, POLYNOMIAL, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
@@ -185,3 +185,13 @@ def test_no_violation_is_plain_zero(bias: Bias) -> None:
     """And not −0, which a report would show with its sign."""
     y, F = np.array([1.0, -1.0]), np.array([-0.0, 0.0])
     assert math.copysign(1.0, kkt_violation(F, np.zeros(2), y, np.ones(2), bias)) == 1.0
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_of_several_machines_a_violation_that_is_not_known_makes_the_largest_unknown(order: list[int]) -> None:
+    both = [Certificate(3.0, 1.0, 2.0, 0.1, 1e-9), Certificate(math.inf, math.nan, math.nan, math.nan, 1e-8)]
+    found = total([both[k] for k in order])
+    assert (found.primal, found.noise) == (math.inf, 1e-8)
+    assert all(math.isnan(value) for value in (found.dual, found.gap, found.violation))
+    assert total(both[:1]) == both[0]
+    assert total([]) == Certificate(0.0, 0.0, 0.0, 0.0)

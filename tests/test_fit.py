@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import fit as fit_module
+from svmkit.certificate import Certificate
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
@@ -179,8 +180,9 @@ def test_sums_and_lists_of_the_machines() -> None:
     assert tuple(found for _, found in seen) == result.machines
     assert result.steps == sum(m.steps for m in result.machines) > 0
     assert result.kernel_evaluations == sum(m.kernel_evaluations for m in result.machines)
-    assert_allclose(result.gap, result.primal - result.dual)
-    assert result.violation == max(m.certificate.violation for m in result.machines)
+    found = result.certificate
+    assert_allclose(found.gap, found.primal - found.dual)
+    assert found.violation == max(m.certificate.violation for m in result.machines)
     for pair, _ in seen:
         assert_array_equal(pair.problem.rows.to_dense(), dataset.rows.take(pair.examples).to_dense())
         labels = [int(dataset.y[e]) for e in pair.examples]
@@ -242,7 +244,7 @@ def test_warnings_are_libsvms() -> None:
     result = fit(dataset, TrainConfig(gamma=0.3, class_weight=((7, 2.0),)), on_warning=said.append)
     assert said == [ONE_CLASS, "WARNING: class label 7 specified in weight is not found"]
     assert (result.machines, result.status, len(result.sv_index)) == ((), Status.CONVERGED, 0)
-    assert (result.primal, result.dual, result.gap, result.violation) == (0, 0, 0, 0)
+    assert result.certificate == Certificate(0, 0, 0, 0)
     theirs = (GOLDEN / "one.s0t2.model").read_bytes()
     assert model_text(result.model, style="libsvm").split(b"gamma")[0] == theirs.split(b"gamma")[0]
     assert model_text(result.model, style="libsvm").split(b"nr_class")[1] == theirs.split(b"nr_class")[1]

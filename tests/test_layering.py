@@ -49,7 +49,17 @@ SHARED = {
     },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
-    | {"asking", "comparison", "pictures", "approx_map", "approx_report", "approx_model"},
+    | {
+        "asking",
+        "comparison",
+        "pictures",
+        "approx_map",
+        "approx_report",
+        "approx_model",
+        "scaled_text",
+        "batch",
+        "cross_validation",
+    },
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.

@@ -100,7 +100,7 @@ def test_a_constant_feature_becomes_a_threshold(config: TrainConfig, n_class: in
     )
     expected = decision_values(plain.model, with_column(new.rows))
     np.testing.assert_allclose(decision_values(found.model, new.rows), expected, atol=1e-5 * np.abs(expected).max())
-    assert np.isclose(found.primal, plain.primal, rtol=1e-6)
+    assert np.isclose(found.certificate.primal, plain.certificate.primal, rtol=1e-6)
     assert all(machine.rho != 0 for machine in found.model.machines)
     assert n_class > 2 or np.isclose(rows[-1], np.mean(answers(found.model, new.rows) != new.y))
     assert said == []
@@ -184,11 +184,15 @@ def test_the_certificate_of_the_kernels_own_problem() -> None:
     primal = 0.5 * coef @ K[np.ix_(own, own)] @ coef + 2.0 * slack.sum()
     assert alpha is not None
     dual = alpha.sum() - 0.5 * (alpha * dataset.y) @ K @ (alpha * dataset.y)
-    assert np.isclose(found.primal, primal, rtol=1e-9)
-    assert np.isclose(found.dual, dual, rtol=1e-9)
-    assert found.gap > 10 * mapped.gap
+    assert np.isclose(found.certificate.primal, primal, rtol=1e-9)
+    assert np.isclose(found.certificate.dual, dual, rtol=1e-9)
+    assert found.certificate.gap > 10 * mapped.certificate.gap
     every = replace(asked, dim=200, landmarks="uniform")
-    assert np.isclose(fit(dataset, every).gap, fit(dataset, replace(every, certificate_of="map")).gap, atol=1e-3 * found.primal)
+    assert np.isclose(
+        fit(dataset, every).certificate.gap,
+        fit(dataset, replace(every, certificate_of="map")).certificate.gap,
+        atol=1e-3 * found.certificate.primal,
+    )
 
 
 def test_class_and_example_weights_reach_the_mapped_problem() -> None:
@@ -201,7 +205,7 @@ def test_class_and_example_weights_reach_the_mapped_problem() -> None:
     y = dataset.y[used]
     problem = Problem(features, y, 2.0 * 1.5 * np.where(y > 0, 3.0, 1.0), Kernel(LINEAR), "none")
     expected = run(sdca, problem, sdca.Options(), eps=1e-6, seed=3)
-    assert np.isclose(found.primal, expected.certificate.primal, rtol=1e-9)
+    assert np.isclose(found.certificate.primal, expected.certificate.primal, rtol=1e-9)
 
 
 def test_held_out_errors_and_folds_see_the_map() -> None:

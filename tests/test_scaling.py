@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from svmkit.cli.scaled_text import Words, scaled_lines
 from svmkit.data import Floats, Rows
+from svmkit.io.libsvm_data import parse_dataset
 from svmkit.scaling import (
     LabelRange,
     Scaling,
@@ -16,14 +18,21 @@ from svmkit.scaling import (
     gaps,
     measure,
     measure_labels,
-    scale,
     scale_labels,
     scale_values,
     scaled_zeros,
+    unscalable,
 )
 
 VALUES = st.sampled_from([0.0, 0.0, 1.0, -2.5, 3.0, 1e-300, 7.25])
 MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=VALUES)
+
+
+def scale(rows: Rows, scaling: Scaling) -> Rows:
+    """What is written of ``rows``, read back."""
+    words = Words(lambda first, last: ["0"] * (last - first), " {}:".format, repr)
+    text = b"".join(scaled_lines(rows, scaling.widened(rows.n_features), words))
+    return parse_dataset(np.frombuffer(text, np.uint8), "text").rows if text else Rows.from_dense(np.zeros((0, 0)))
 
 
 def naive(matrix: Floats, lower: float, upper: float) -> Floats:
@@ -92,6 +101,15 @@ def test_ends_are_exact() -> None:
 def test_huge_ranges_raise_no_warning() -> None:
     rows = Rows.from_dense(np.array([[1.7e308], [-1.7e308]]))
     assert scale(rows, measure(rows)).to_dense()[:, 1].tolist() == [1, -1]
+
+
+def test_features_that_are_scaled_to_no_number_are_found() -> None:
+    ends = np.array([0.0, 0.0, -1.7e308, -1.7e308, -1.7e308, 0.0])
+    scaling = Scaling(-1.0, 1.0, ends, -ends, ends != 0)
+    rows = Rows.from_dense(np.array([[1.0, 1.7e308, 1.7e308, 5.0], [0.0, -1.7e308, 0.0, 5.0]]))
+    assert unscalable(rows, scaling).tolist() == [3, 4]
+    assert unscalable(rows, measure(Rows.from_dense(np.ones((1, 2))))).tolist() == []
+    assert unscalable(rows.take(np.array([0])), Scaling(-1.0, 1.0, ends[:4], -ends[:4], ends[:4] != 0)).tolist() == []
 
 
 def test_labels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from svmkit import _jit, parallel, solvers
 from svmkit import fit as fit_module
-from svmkit import parallel, solvers
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
@@ -22,6 +23,7 @@ from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import class_pairs
 from svmkit.pairs import Pair
+from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 
@@ -162,21 +164,58 @@ def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: i
     assert sum(machine.status is Status.INTERRUPTED for machine in found.machines) >= N_MACHINES - calls
 
 
-def test_the_time_limit_is_for_all_machines_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = fit(DATA, replace(CONFIG, eps=1e-9, time_limit_s=1e-9))
-    assert [machine.status for machine in found.machines] == [Status.TIME_LIMIT] * N_MACHINES
+def limits_seen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time limits that machines come to have."""
     limits: list[float] = []
     run = fit_module.run
 
-    def run_under(*args: Any, limits_seen: list[float] = limits, **kwargs: Any) -> SolverResult:
-        limits_seen.append(kwargs["limits"].time_limit_s)
+    def run_under(*args: Any, **kwargs: Any) -> SolverResult:
+        limits.append(kwargs["limits"].time_limit_s)
         return run(*args, **kwargs)
 
     monkeypatch.setattr(fit_module, "run", run_under)
+    return limits
+
+
+def test_the_time_limit_is_for_all_machines_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fit(DATA, replace(CONFIG, eps=1e-9, time_limit_s=1e-9))
+    assert [machine.status for machine in found.machines] == [Status.TIME_LIMIT] * N_MACHINES
+    limits = limits_seen(monkeypatch)
     found = fit(DATA, replace(CONFIG, time_limit_s=1000.0))
     assert found.status is Status.CONVERGED
     assert all(1000 - 100 < limit <= 1000 for limit in limits)
     assert len(set(limits)) == N_MACHINES  # what is left shrinks
+
+
+@pytest.mark.parametrize("dataset", [DATA, classes([60, 70, 80])], ids=["side by side", "one after another"])
+def test_compiling_is_not_on_the_clock_of_the_time_limit(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = solvers.solver("smo").start
+
+    def compiling_start(*args: Any) -> Any:
+        with _jit._lock, _jit._counted():
+            time.sleep(0.2)
+        return start(*args)
+
+    solver_with(monkeypatch, start=compiling_start)
+    limits = limits_seen(monkeypatch)
+    fit(dataset, replace(CONFIG, time_limit_s=100.0))
+    assert min(limits) > 99.8
+
+
+def test_certificates_of_earlier_machines_are_not_on_it_where_machines_come_one_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    certify = base.certify
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.2)
+        return certify(*args)
+
+    monkeypatch.setattr(base, "certify", slow)
+    limits = limits_seen(monkeypatch)
+    found = fit(classes([60, 70, 80]), replace(CONFIG, time_limit_s=100.0), on_trace=lambda row: None)
+    assert limits == pytest.approx([100.0 - sum(m.seconds for m in found.machines[:k]) for k in range(3)])
+    assert found.seconds == pytest.approx(sum(m.seconds for m in found.machines))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

@@ -19,6 +19,7 @@ from svmkit import stream
 from svmkit.config import TrainConfig
 from svmkit.data import Chunk, Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
+from svmkit.fit import WITHOUT_BIAS
 from svmkit.io.model_libsvm import write_model
 from svmkit.machines import Machines
 from svmkit.model import Model, answers
@@ -237,6 +238,14 @@ def test_an_example_that_cannot_be_learned_is_named_by_its_place() -> None:
 def test_what_a_stream_cannot_have_is_refused(config: TrainConfig, labels: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         Machines(config, labels)
+
+
+def test_a_solver_that_has_no_bias_says_so_unless_none_is_asked_for() -> None:
+    said: list[str] = []
+    Machines(replace(CONFIG, bias="none"), BINARY, on_warning=said.append)
+    assert said == []
+    machines = Machines(replace(CONFIG, bias=None), BINARY, on_warning=said.append)
+    assert (machines.config.bias, said) == ("none", [WITHOUT_BIAS.format("perceptron")])
 
 
 def test_rows_relate_the_two_forms(monkeypatch: pytest.MonkeyPatch) -> None:

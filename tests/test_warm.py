@@ -65,8 +65,8 @@ def test_from_the_optimum_hardly_a_step_is_left(name: str) -> None:
     cold = fit(dataset, config)
     warm = fit(dataset, config, warm=join(dataset, cold.model))
     assert warm.steps < 0.1 * cold.steps + 150 * 3
-    assert warm.violation <= 1e-4
-    assert_allclose(warm.dual, cold.dual, rtol=1e-6)
+    assert warm.certificate.violation <= 1e-4
+    assert_allclose(warm.certificate.dual, cold.certificate.dual, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -77,7 +77,9 @@ def test_from_any_model_the_optimum_is_that_from_nothing(name: str, changed: dic
     config = replace(CONFIG, solver=name, bias="none" if name == "sdca" else "free")
     model = fit(dataset, config).model
     config = replace(config, **changed)  # type: ignore[arg-type]
-    assert_allclose(fit(dataset, config, warm=join(dataset, model)).dual, fit(dataset, config).dual, rtol=1e-7)
+    assert_allclose(
+        fit(dataset, config, warm=join(dataset, model)).certificate.dual, fit(dataset, config).certificate.dual, rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
@@ -86,7 +88,7 @@ def test_linear_coordinate_ascent_goes_on_from_an_expansion(bias: str) -> None:
     expansion = fit(dataset, replace(CONFIG, kernel="linear", bias=bias)).model
     config = replace(CONFIG, kernel="linear", solver="sdca", bias="none", eps=1e-5)
     warm = join(dataset, expansion)
-    assert_allclose(fit(dataset, config, warm=warm).dual, fit(dataset, config).dual, rtol=1e-7)
+    assert_allclose(fit(dataset, config, warm=warm).certificate.dual, fit(dataset, config).certificate.dual, rtol=1e-7)
 
 
 def test_support_vectors_that_are_missing_are_added() -> None:
@@ -97,7 +99,7 @@ def test_support_vectors_that_are_missing_are_added() -> None:
     labels = np.repeat(model.labels, model.class_counts)
     by_hand = both(new, Dataset(model.rows, labels.astype(np.float64)))
     assert_array_equal(warm.dataset.y, by_hand.y)
-    assert_allclose(fit(warm.dataset, CONFIG, warm=warm).dual, fit(by_hand, CONFIG).dual, rtol=1e-7)
+    assert_allclose(fit(warm.dataset, CONFIG, warm=warm).certificate.dual, fit(by_hand, CONFIG).certificate.dual, rtol=1e-7)
 
 
 def test_new_and_missing_classes() -> None:
@@ -112,7 +114,7 @@ def test_new_and_missing_classes() -> None:
     assert not alpha(warm, CONFIG, 0, 1).any()
     assert_allclose(alpha(warm, CONFIG, 1, 2).sum(), np.abs(model.machines[0].coef).sum(), rtol=1e-9)
     result = fit(warm.dataset, CONFIG, warm=warm)
-    assert_allclose(result.dual, fit(warm.dataset, CONFIG).dual, rtol=1e-7)
+    assert_allclose(result.certificate.dual, fit(warm.dataset, CONFIG).certificate.dual, rtol=1e-7)
 
 
 def test_against_the_rest() -> None:

@@ -23,7 +23,6 @@ from svmkit.cli.report import certificate, class_labels, to_json
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
-    from svmkit.certificate import Certificate
     from svmkit.data import Dataset, Floats
     from svmkit.model import Model
 
@@ -110,23 +109,15 @@ def _auc(model: Model, truth: Floats, decisions: Floats) -> float:
 
 def _certified(model: Model, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
     """The certificate of the model as an answer to the training problem that ``config`` and the data state."""
+    from svmkit.certificate import total
     from svmkit.recertify import certificates
 
     found = certificates(model, dataset, config)
     return {
-        **_sums(found),
+        **certificate(total(found)),
         "machines": [
             {"classes": classes, **certificate(each)} for classes, each in zip(class_labels(model), found, strict=True)
         ],
-    }
-
-
-def _sums(found: list[Certificate]) -> dict[str, float]:
-    return {
-        "primal": sum(each.primal for each in found),
-        "dual": sum(each.dual for each in found),
-        "gap": sum(each.gap for each in found),
-        "violation": max((each.violation for each in found), default=0.0),
     }
 
 

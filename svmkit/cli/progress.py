@@ -66,9 +66,9 @@ class Reporter:
             click.echo(f"\r{text[:width]}\x1b[K", err=True, nl=False)
             self._open_line = True
 
-    def machines(self, total: int) -> Machines:
+    def machines(self, total: int) -> MachineProgress:
         """A listener for a training of ``total`` machines."""
-        return Machines(self, total)
+        return MachineProgress(self, total)
 
     def note(self, text: str) -> None:
         """A line of its own."""
@@ -102,7 +102,7 @@ class Reporter:
             self._open_line = False
 
 
-class Machines:
+class MachineProgress:
     """Follows the training of several machines, one after the other."""
 
     def __init__(self, reporter: Reporter, total: int) -> None:

@@ -63,10 +63,7 @@ def training(result: FitResult, model_path: str) -> dict[str, Any]:
         "iterations": result.steps,
         "kernel_evaluations": result.kernel_evaluations,
         "n_support": result.model.n_support,
-        "primal": result.primal,
-        "dual": result.dual,
-        "gap": result.gap,
-        "violation": result.violation,
+        **certificate(result.certificate),
         "model": model_path,
         "machines": [
             {"classes": classes, **_machine(found)}
@@ -109,11 +106,12 @@ def solver_line(result: SolverResult) -> str:
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
     done = {"CONVERGED": "converged", "COMPLETED": "completed"}.get(result.status.value, f"stopped ({result.status.value})")
-    why = "the kernel is not positive semidefinite" if math.isfinite(result.primal) else "kernel values overflow"
-    gap = f"gap {result.gap:.3g}" if math.isfinite(result.gap) else f"no gap ({why})"
+    found = result.certificate
+    why = "the kernel is not positive semidefinite" if math.isfinite(found.primal) else "kernel values overflow"
+    gap = f"gap {found.gap:.3g}" if math.isfinite(found.gap) else f"no gap ({why})"
     return (
         f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {counted(result.model.n_support)}, "
-        f"{gap}, violation {result.violation:.3g}; {written}"
+        f"{gap}, violation {found.violation:.3g}; {written}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import click
 from svmkit.cli import files
 from svmkit.cli.options import CONTEXT, quiet_option, threads_option
 from svmkit.cli.progress import Reporter
-from svmkit.errors import UsageError
+from svmkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
@@ -61,9 +62,8 @@ def command(
     files.check_output(output, data, *([restore] if restore else []))
     if save is not None:
         files.check_output(save, data, output)
-    from svmkit.io.libsvm_data import write_dataset
     from svmkit.io.scale_file import read_ranges, write_ranges
-    from svmkit.scaling import scale, scale_labels
+    from svmkit.scaling import count_nonzeros, scale_labels
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
@@ -73,13 +73,40 @@ def command(
             scaling = _measured(dataset, lower, upper, labels)
         else:
             _warn_of_strangers(dataset, scaling, restore or "", reporter)
-        scaled = dataclasses.replace(dataset, rows=scale(dataset.rows, scaling), y=scale_labels(scaling, dataset.y))
+        scaling, labelled = (
+            scaling.widened(dataset.n_features),
+            dataclasses.replace(dataset, y=scale_labels(scaling, dataset.y)),
+        )
         if save is not None:
             write_ranges(save, scaling)
-        write_dataset(output, scaled)
-        before, after = len(dataset.rows.data), len(scaled.rows.data)
+        _write(output, labelled, scaling)
+        before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
+
+
+def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
+    """Writes ``dataset``, whose labels are scaled, part by part. Raises OutputError for a number that is not finite."""
+    import numpy as np
+
+    from svmkit.cli.scaled_text import Words, scaled_lines
+    from svmkit.io.files import atomic_output
+    from svmkit.io.libsvm_data import line_heads
+    from svmkit.scaling import unscalable
+
+    lost = unscalable(dataset.rows, scaling)
+    if len(lost) or np.isinf(dataset.y).any():
+        what = f"values of feature {lost[0]}" if len(lost) else "labels"
+        raise OutputError(f"can't write {output}: scaled {what} leave the range of doubles; nothing was overwritten")
+    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, _shortest)
+    with atomic_output(output) as out:
+        for lines in scaled_lines(dataset.rows, scaling, words):
+            out.write(lines)
+
+
+def _shortest(value: float) -> str:
+    """The shortest text that reads back as ``value``; 0 for one too small for a normal double, which no reader takes."""
+    return repr(value if abs(value) >= sys.float_info.min else math.copysign(0.0, value)).removesuffix(".0")
 
 
 def _measured(dataset: Dataset, lower: float, upper: float, labels: tuple[float, float] | None) -> Scaling:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from svmkit.cli import files, initial, report
+from svmkit.cli import files, initial
 from svmkit.cli.asking import PoolOptions, pool_options, train_pool
-from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.batch import train_batch
+from svmkit.cli.cross_validation import cross_validate
 from svmkit.cli.online import StreamOptions, stream_options, train_stream
 from svmkit.cli.options import (
     CONTEXT,
@@ -24,15 +23,8 @@ from svmkit.cli.options import (
     stack,
     threads_option,
 )
-from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
-
-if TYPE_CHECKING:
-    from svmkit.data import Dataset
-    from svmkit.fit import FitResult
-    from svmkit.trace import Status
-    from svmkit.warm import Warm
 
 EPILOG = """\b
 Files:
@@ -152,7 +144,7 @@ def command(
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
-        return _cross_validate(data, config, folds, balance, as_json, quiet, strict)
+        return cross_validate(data, config, folds, balance=balance, as_json=as_json, quiet=quiet, strict=strict)
     if config.patience is not None and holdout is None:
         raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
@@ -172,27 +164,19 @@ def command(
         return train_stream(
             data, model, config, asked, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
         )
-    with Reporter(quiet, config) as reporter:
-        files.begin(config.threads, reporter)
-        dataset = files.read_training(data, config, reporter)
-        config = _balanced(config, dataset) if balance else config
-        training, held_out = files.set_aside(dataset, holdout, config, reporter)
-        warm = None
-        if init is not None:
-            config, warm = initial.go_on(init, training, config, given=initial.kernel_options(ctx), reporter=reporter)
-            training = warm.dataset
-        with Interrupts(quiet) as stop:
-            lost: list[str] = []
-            result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
-            _save(result, model)
-            _report(result, model, held_out, as_json, reporter)
-    for text in lost:
-        reporter.warn(text)
-    if stop.interrupted():
-        return stop.exit_code
-    if lost:
-        return 1
-    return 3 if strict and not _complete(result.status) else 0
+    return train_batch(
+        data,
+        model,
+        config,
+        balance=balance,
+        init=init,
+        given=initial.kernel_options(ctx),
+        holdout=holdout,
+        trace=trace,
+        as_json=as_json,
+        quiet=quiet,
+        strict=strict,
+    )
 
 
 def _model_path(data: str, model: str | None) -> str:
@@ -212,111 +196,3 @@ def _check_streams(data: str, holdout: str | None, model: str, trace: str | None
     writers += ["--json"] * as_json
     if len(writers) > 1:
         raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")
-
-
-def _balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
-    """``config`` with each class weighted by n/(k n_class), on top of the weights given."""
-    import numpy as np
-
-    labels, counts = np.unique(np.trunc(dataset.y), return_counts=True)
-    factors = dataset.n / (len(labels) * counts)
-    weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
-    return dataclasses.replace(config, class_weight=config.class_weight + weights)
-
-
-def _fit(
-    dataset: Dataset,
-    held_out: Dataset | None,
-    config: TrainConfig,
-    trace: str | None,
-    reporter: Reporter,
-    stop: Interrupts,
-    on_lost_trace: Callable[[str], None],
-    warm: Warm | None,
-) -> FitResult:
-    from svmkit.fit import fit
-    from svmkit.io.traces import TraceWriter
-
-    machines = reporter.machines(_n_machines(dataset, config))
-    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
-        return fit(
-            dataset,
-            config,
-            interrupted=stop.interrupted,
-            on_progress=machines.progress,
-            on_machine=machines.done,
-            on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
-            on_warning=reporter.warn,
-            holdout=held_out,
-            warm=warm,
-        )
-
-
-def _n_machines(dataset: Dataset, config: TrainConfig) -> int:
-    """The machines of one model."""
-    import numpy as np
-
-    classes, _ = np.unique(np.trunc(dataset.y), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
-    n_class = len(classes)
-    return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
-
-
-def _save(result: FitResult, path: str) -> None:
-    from svmkit.io.model_libsvm import write_model
-
-    write_model(path, result.model)
-
-
-def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
-    values = report.training(result, path)
-    line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
-    if held_out is not None:
-        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
-    report.tell(values, line, complete=_complete(result.status), as_json=as_json, reporter=reporter)
-
-
-def _complete(status: Status) -> bool:
-    """Whether training ran to its own end."""
-    return status.value in ("CONVERGED", "COMPLETED")
-
-
-def _cross_validate(
-    data: str, config: TrainConfig, n_folds: int, balance: str | None, as_json: bool, quiet: bool, strict: bool
-) -> int:
-    """Prints the accuracy; a time limit is shared evenly among the folds."""
-    from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
-    from svmkit.folds import cross_validate, folds
-
-    with Reporter(quiet, config) as reporter:
-        files.begin(config.threads, reporter)
-        dataset = files.read_training(data, config, reporter)
-        config = _balanced(config, dataset) if balance else config
-        if config.time_limit_s is not None:
-            config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        machines = reporter.machines(n_folds * _n_machines(dataset, config))
-        split = folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
-        unfinished: list[str] = []
-        with Interrupts(quiet=True) as stop:
-            predicted = cross_validate(
-                dataset,
-                config,
-                split,
-                interrupted=stop.interrupted,
-                on_progress=machines.progress,
-                on_machine=machines.done,
-                on_fit=lambda found: None if _complete(found.status) else unfinished.append(found.status.value),
-                on_warning=reporter.warn,
-            )
-    if stop.interrupted():
-        reporter.note("stopped; there is no cross-validation accuracy to report")
-        return stop.exit_code
-    if unfinished:
-        reasons = ", ".join(sorted(set(unfinished)))
-        reporter.warn(f"in {len(unfinished)} of {n_folds} folds training stopped before the tolerance ({reasons})")
-    right = predicted == dataset.y
-    if as_json:
-        scores = {"accuracy": right.mean(), "error": (~right).mean()}
-        click.echo(report.to_json({"folds": n_folds, "n": dataset.n, **scores, "unfinished": len(unfinished)}))
-    else:
-        click.echo(f"Cross Validation Accuracy = {100 * right.mean():g}%")
-    return 3 if strict and unfinished else 0

@@ -1,4 +1,4 @@
-"""A block of columns made ready for the loops over rows, and the making of those loops in both precisions.
+"""A block of columns made ready for the loops over rows.
 
 In all loops ``indptr, indices, data, half`` are packed rows (packed.py: scaled values and half squared norms), names with
 ``b_`` the rows whose numbers ``columns`` lists. A register holds ``lanes`` columns.
@@ -6,10 +6,9 @@ In all loops ``indptr, indices, data, half`` are packed rows (packed.py: scaled 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from svmkit._jit import ORDERED, Compiled, compiled, helper
+from svmkit._jit import ORDERED, compiled, helper
 
 #: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
 HEAD = "void(i8, R, i8, i8, "
@@ -19,13 +18,6 @@ BLOCK = PACKED + "i8[:], i8, i8, R[:, :], "
 
 #: Rows of a block that are turned into pieces of its columns together.
 TURNED_ROWS = 64
-
-
-def both_precisions(body: Callable[..., None], signature: str) -> dict[str, Compiled]:
-    """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
-    return {
-        real: compiled(signature.replace("R", real), ORDERED, name=f"{body.__name__}_{real}")(body) for real in ("f4", "f8")
-    }
 
 
 @helper(ORDERED)

@@ -9,7 +9,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import ORDERED, compiled
+from svmkit._jit import both_precisions
 from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
 
@@ -26,21 +26,19 @@ def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any
             out[j] += weight * float64(row[j])
 
 
-_add = {
-    real: compiled(f"void({real}[:, :], i8[:], f8[:], i8, i8, f8[:])", ORDERED, name=f"_add_rows_{real}")(_add_rows)
-    for real in ("f4", "f8")
-}
+_add = both_precisions(_add_rows, "void(R[:, :], i8[:], f8[:], i8, i8, f8[:])")
 
 
 class GrowingGram:
-    """K[S, S] for a growing set S of an engine's rows, in its training precision.
+    """K[S, S] for a growing set S of at most ``most`` of an engine's rows, in its training precision.
 
-    Memory is that of the square of at most twice the set's size; adding t rows to s costs t·(s + t) kernel values, counted by
-    the engine. ``rows`` (s,) are the members in order of arrival.
+    Memory is that of ``most``² values at most, and a quarter as much beside it while they move to their last room. Adding t
+    rows to s costs t·(s + t) kernel values, counted by the engine. ``rows`` (s,) are the members in order of arrival.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, most: int) -> None:
         self.engine = engine
+        self.most = most
         self.rows: Ints = np.empty(0, dtype=np.int64)
         self._room: NDArray[Any] = np.empty((0, 0), dtype=engine.packed.real)
 
@@ -54,13 +52,14 @@ class GrowingGram:
         """Adds ``rows`` to the set; a row may be added again and then stands twice."""
         old, new = len(self.rows), len(self.rows) + len(rows)
         if new > len(self._room):
-            room = np.empty((max(new, 2 * old), max(new, 2 * old)), dtype=self._room.dtype)
+            size = max(new, 2 * old)
+            size = size if 2 * size <= self.most else self.most  # the last move is from half the rows at most
+            room = np.empty((size, size), dtype=self._room.dtype)
             room[:old, :old] = self.values
             self._room = room
         self.rows = np.concatenate([self.rows, rows])
-        added = self.engine.block(rows, self.rows)
-        self._room[old:new, :new] = added
-        self._room[:old, old:new] = added[:, :old].T
+        self.engine.block(rows, self.rows, self._room[old:])
+        self._room[:old, old:new] = self._room[old:new, :old].T
 
     def apply(self, places: Ints, weights: Floats, out: Floats, first: int = 0) -> None:
         """out (s,) += K[S, rows[places]] @ weights at the members from place ``first`` on; no kernel value is evaluated.

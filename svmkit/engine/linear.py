@@ -181,7 +181,7 @@ def _cuts(rows: Rows) -> list[int]:
 _DIRECT = (1 << 20) + 1
 
 
-class Columns:
+class FeaturePlaces:
     """A place in w for every feature met on a stream, ``width`` so far; hashed features take no room for their numbers."""
 
     def __init__(self) -> None:

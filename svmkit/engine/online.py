@@ -11,8 +11,7 @@ from typing import Any
 
 from numpy import float64
 
-from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
-from svmkit.engine.columns import both_precisions
+from svmkit._jit import ORDERED, REASSOCIATED, both_precisions, compiled, helper
 from svmkit.engine.slots import (
     ALPHA,
     AT,

@@ -37,8 +37,8 @@ _BORDER_SHARE, _LEAST_BORDER = 0.25, 64
 _RIDGE = {"f4": 2.0**-21, "f8": 2.0**-44}
 
 
-class Variables(NamedTuple):
-    """``rows`` (m,) of the engine and their ``packed`` form; β, F and box, all (m,)."""
+class Start(NamedTuple):
+    """Where to begin: ``rows`` (m,) of the engine and their ``packed`` form; β, F and box, all (m,)."""
 
     rows: Ints
     packed: Packed
@@ -48,7 +48,7 @@ class Variables(NamedTuple):
     upper: Floats
 
 
-def minimise(engine: Engine, start: Variables, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
+def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
     """β and F of the minimum, its violation about eps or below; None where pivots do not settle, K is indefinite or too many
     variables are free.
     """
@@ -91,12 +91,12 @@ def minimise(engine: Engine, start: Variables, bias: bool, eps: float) -> tuple[
     return None
 
 
-def _gain(start: Variables, beta: Floats, F: Floats) -> float:
+def _gain(start: Start, beta: Floats, F: Floats) -> float:
     """By how much the objective has fallen."""
     return 0.5 * float((start.F + F) @ (beta - start.beta))
 
 
-def _move(engine: Engine, start: Variables, beta: Floats, F: Floats, some: Ints, target: Floats) -> None:
+def _move(engine: Engine, start: Start, beta: Floats, F: Floats, some: Ints, target: Floats) -> None:
     """β of ``some`` variables to ``target``, F with it."""
     change = target[some] - beta[some]
     engine.apply(start.packed, start.rows[some], -change, F)

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy import float32, float64, int32, int64
 
-from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper, intrinsic
+from svmkit._jit import ORDERED, REASSOCIATED, both_precisions, compiled, helper, intrinsic
 
 #: Places in a block take 12 bits of a key.
 LARGEST_BLOCK = 4096
@@ -258,15 +258,7 @@ _V = "f8[:], f8[:], f8[:], f8[:], "
 extremes = compiled(f"void({_V}f8[:])", ORDERED)(_extremes)
 choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, u1[:], i8[:], i8[:])", ORDERED)(_choose_block)
 _STEPS = f"i8(R[:, :], R[:], {_V}f8[:], f8[:], f8, i8)"
-pair_steps = {
-    real: compiled(_STEPS.replace("R", real), REASSOCIATED, name=f"_pair_steps_{real}")(_pair_steps) for real in ("f4", "f8")
-}
-coordinate_steps = {
-    real: compiled(_STEPS.replace("R", real), ORDERED, name=f"_coordinate_steps_{real}")(_coordinate_steps)
-    for real in ("f4", "f8")
-}
-ordered_steps = {
-    real: compiled(f"i8({real}[:, :], f8[:], {_V}i8[:], i8, i8)", ORDERED, name=f"_ordered_steps_{real}")(_ordered_steps)
-    for real in ("f4", "f8")
-}
+pair_steps = both_precisions(_pair_steps, _STEPS, REASSOCIATED)
+coordinate_steps = both_precisions(_coordinate_steps, _STEPS)
+ordered_steps = both_precisions(_ordered_steps, f"i8(R[:, :], f8[:], {_V}i8[:], i8, i8)")
 BINS = _BINS

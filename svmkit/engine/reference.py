@@ -57,13 +57,6 @@ def prepare(rows: Rows, kernel: Kernel) -> Reference:
     )
 
 
-def kernel_row(reference: Reference, i: int, others: Ints) -> Floats:
-    """K(x_i, x_j) for j in ``others``."""
-    out = np.empty(len(others))
-    _kernel_row(*reference, i, others, out)
-    return out
-
-
 def diagonal(reference: Reference) -> Floats:
     """K(x_i, x_i) for every row."""
     out = np.empty(len(reference.sqnorm))
@@ -121,12 +114,6 @@ def _sqnorms(data, indptr, out):  # type: ignore[no-untyped-def]
         for t in range(indptr[i], indptr[i + 1]):
             total += data[t] * data[t]
         out[i] = total
-
-
-@compiled(f"void({REFERENCE_TYPES}, i8, i8[:], f8[:])")
-def _kernel_row(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter, i, others, out):  # type: ignore[no-untyped-def]
-    ref = Reference(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter)
-    fill_row(ref, i, others, 0, len(others), out)
 
 
 @compiled(f"void({REFERENCE_TYPES}, f8[:])")

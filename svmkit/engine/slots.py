@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import compiled, helper
-from svmkit.engine.columns import both_precisions
+from svmkit._jit import both_precisions, compiled, helper
 
 #: Rows of ``reals`` (8, slots), of ``slots`` (6, slots): FREE and ZEROS are lists, of free slots and of members with α = 0;
 #: SINCE is when the member joined, LATER without one.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, both_precisions, sort_by_feature
+from svmkit._jit import ORDERED, both_precisions, helper
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, sort_by_feature
 from svmkit.engine.vector import kernel_values, weighted_sum_1
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.columns import both_precisions
+from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
 from svmkit.engine.rng import below
 

@@ -57,7 +57,12 @@ class SupportSet:
     """
 
     def __init__(self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float, budget: int) -> None:
-        """``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave."""
+        """An empty set; kernel values come from ``engine``, and ``cache_mb`` MiB of those among members are kept.
+
+        ``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave. A pair that
+        violates by at most ``eps`` takes no step; after an example, REPROCESS comes again while one does by more than
+        ``delta_max``.
+        """
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.packed.real).itemsize, 1)
         whole = max(isqrt(self._values), _LEAST_SLOTS)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, both_precisions, scatter
+from svmkit._jit import ORDERED, both_precisions, helper
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
 from svmkit.engine.vector import (
     row_values_1,
     row_values_2,

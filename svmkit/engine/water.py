@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy import int64
 
-from svmkit._jit import REASSOCIATED, Compiled, compiled, helper
+from svmkit._jit import REASSOCIATED, both_precisions, compiled, helper
 from svmkit.engine.level import (
     BASINS,
     BATCH,
@@ -187,10 +187,9 @@ def _take_steps(
     return budget
 
 
-_STEPS = "i8(R[:, :], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:, :], f8[:], i8[:], i8[:], i8)"
-take_steps: dict[str, Compiled] = {
-    real: compiled(_STEPS.replace("R", real), name=f"take_steps_{real}")(_take_steps) for real in ("f4", "f8")
-}
+take_steps = both_precisions(
+    _take_steps, "i8(R[:, :], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:, :], f8[:], i8[:], i8[:], i8)", False
+)
 
 
 def _add_owed(K: Any, slots: Any, owed: Any, split: Any, begin: Any, end: Any, out: Any) -> None:
@@ -203,7 +202,4 @@ def _add_owed(K: Any, slots: Any, owed: Any, split: Any, begin: Any, end: Any, o
             _add_row(out, K[slot], cut, last, -owed[slot])
 
 
-_OWED = "void(R[:, :], i8[:], f8[:], i8, i8, i8, f8[:])"
-add_owed: dict[str, Compiled] = {
-    real: compiled(_OWED.replace("R", real), name=f"add_owed_{real}")(_add_owed) for real in ("f4", "f8")
-}
+add_owed = both_precisions(_add_owed, "void(R[:, :], i8[:], f8[:], i8, i8, i8, f8[:])", False)

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import Columns
-from svmkit.engine.packed import Real
 from svmkit.errors import ModelError, UsageError
 from svmkit.maps.landmarks import CHOICES, for_pieces
 from svmkit.problem import KERNEL_NAMES, PRECOMPUTED, Kernel
@@ -46,9 +45,9 @@ class NystroemMap:
         """Number of features: the eigenvalues kept, at most s."""
         return int(self.projection.shape[1])
 
-    def transform(self, rows: Rows, real: Real = "f4") -> NDArray[Any]:
+    def transform(self, rows: Rows) -> NDArray[np.float32]:
         """φ of each row, (n, dim)."""
-        out, columns = np.empty((rows.n, self.dim), dtype=real), Columns(self.landmarks, self.kernel)
+        out, columns = np.empty((rows.n, self.dim), dtype=np.float32), Columns(self.landmarks, self.kernel)
 
         def piece(first: int, last: int) -> None:
             out[first:last] = columns.block(rows.part(first, last)) @ self.projection

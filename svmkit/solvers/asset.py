@@ -19,7 +19,7 @@ Paper     Lee & Wright, "ASSET: Approximate stochastic subgradient estimation tr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, isfinite, sqrt
+from math import ceil, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ _DRAWS, _ESTIMATE = 0, 1
 _TOGETHER = 1 << 14
 #: No sum of step lengths is as small.
 _TINY = 1e-300
+#: So many epochs, of as many examples as memory holds, have steps that 64 bits can count.
+_MOST_EPOCHS = 1e9
 #: B² is still a double.
 _LARGEST_BOUND = 1e150
 _NEEDS_MAP = (
@@ -96,11 +98,11 @@ class _State:
 
 @dataclass
 class _Online:
-    """w = scale·v over ``columns``; averages as in averaging.py; ``seen`` examples so far."""
+    """w = scale·v over ``features``; averages as in averaging.py; ``seen`` examples so far."""
 
     stream: Stream
     options: Options
-    columns: linear.Columns = field(default_factory=linear.Columns)
+    features: linear.FeaturePlaces = field(default_factory=linear.FeaturePlaces)
     v: Floats = field(default_factory=lambda: np.zeros(1))
     late: Floats = field(default_factory=lambda: np.zeros(1))
     before: Floats = field(default_factory=lambda: np.zeros(1))
@@ -108,9 +110,9 @@ class _Online:
     seen: int = 0
 
     def place(self, rows: Rows) -> Rows:
-        """``rows`` over ``columns``, with a place for each of their features."""
-        placed = self.columns.place(rows)
-        self.v, self.late, self.before = (linear.grown(part, self.columns.width) for part in (self.v, self.late, self.before))
+        """``rows`` over ``features``, with a place for each of their features."""
+        placed = self.features.place(rows)
+        self.v, self.late, self.before = (linear.grown(part, self.features.width) for part in (self.v, self.late, self.before))
         return placed
 
 
@@ -178,10 +180,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
 
 
 def _check(options: Options) -> None:
-    for key in ("epochs", "step"):
-        value = getattr(options, key)
-        if not (value > 0 and isfinite(value)):
-            raise UsageError(f"-O {key}={value:g}: must be greater than 0")
+    if not 0 < options.epochs <= _MOST_EPOCHS:
+        raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0 and at most {_MOST_EPOCHS:g}")
+    if not 0 < options.step < inf:
+        raise UsageError(f"-O step={options.step:g}: must be greater than 0, and finite")
     if not 0 <= options.burn_in < 1:
         raise UsageError(f"-O burn_in={options.burn_in:g}: must be at least 0 and below 1")
     if not 0 <= options.bound <= _LARGEST_BOUND:
@@ -217,7 +219,7 @@ def solution(state: _State | _Online) -> Solution:
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
         w = (sums[loops.SCALE_SUM] * state.v - state.late + state.before) / weights
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
-        basis = state.columns.as_rows(w)
+        basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))
     if sums[loops.WEIGHTS] > 0:
         w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]

@@ -183,17 +183,11 @@ def run(
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
-    if status is Status.CONVERGED and solver.EXACT and not certificate.violation <= eps + certificate.noise:
-        status = Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
-    elif status is Status.STALLED and solver.EXACT and certificate.violation <= eps:
-        status = Status.CONVERGED  # rounding hid from the solver that it was there
-    if not (isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()):
-        none = np.arange(0)  # kernel values overflowed, as the certificate says; f = 0 can be written and read
-        found = Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
+    found = _in_numbers(found, problem)
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
-        status=status,
+        status=_verdict(status, certificate, eps) if solver.EXACT else status,
         certificate=certificate,
         steps=progress.steps,
         kernel_evaluations=progress.kernel_evaluations,
@@ -201,6 +195,23 @@ def run(
         trace=tuple(recorder.rows),
         report=solver.report(state) if hasattr(solver, "report") else None,
     )
+
+
+def _verdict(status: Status, certificate: Certificate, eps: float) -> Status:
+    """How an exact solver's run ended, once its violation has been computed from fresh kernel values."""
+    if status is Status.CONVERGED and not certificate.violation <= eps + certificate.noise:
+        return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
+    if status is Status.STALLED and certificate.violation <= eps:
+        return Status.CONVERGED  # rounding hid from the solver that it was there
+    return status
+
+
+def _in_numbers(found: Solution, problem: Problem) -> Solution:
+    """``found``; or f = 0, which can be written and read, where kernel values overflowed, as its certificate says."""
+    if isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all():
+        return found
+    none = np.arange(0)
+    return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
 
 
 class _Marks:

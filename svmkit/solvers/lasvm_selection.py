@@ -50,6 +50,7 @@ class Selection:
         self.epoch += 1
         problem = self.problem
         order = rng.permutation(self.seed, self.epoch, problem.n)
+        order = order[problem.upper[order] > 0]  # the others take no part
         if self.epoch == 0:
             order = order[support.slot_of[order] < 0]
             if self.name in ("random", "gradient"):
@@ -84,8 +85,8 @@ class Selection:
         self.where[first] = place
         self.at += 1
 
-    def _best(self, support: SupportSet) -> tuple[int, NDArray[Any]]:
-        """The choice among candidates, and its kernel values against the slots."""
+    def _best(self, support: SupportSet) -> tuple[int, NDArray[Any] | None]:
+        """The choice among candidates, and its kernel values; where none has a score that is known, the next of the order."""
         drawn = _MOST_DRAWN if self.name == "autoactive" else self.candidates
         if drawn < self.left:
             rows = self.order[self.at + rng.integers(self.seed, _DRAWS, self.drawn, drawn, self.left)]
@@ -93,7 +94,8 @@ class Selection:
             rows = self.order[self.at :]
         margin = 1.0 + 0.5 * support.delta
         group = _GROUP if self.name == "autoactive" else len(rows)
-        used, inside, least, best = 0, 0, inf, (-1, np.empty(0))
+        used, inside, least = 0, 0, inf
+        best: tuple[int, NDArray[Any] | None] = int(self.order[self.at]), None
         while used < len(rows) and inside < _INSIDE:
             some = rows[used : used + group]
             values, f = support.look_at(some)
@@ -102,6 +104,7 @@ class Selection:
                 inside += len(found)
                 f = f[: found[-1] + 1] if inside == _INSIDE else f
             score = self.problem.y[some] * f if self.name == "gradient" else np.abs(f)
+            score[np.isnan(score)] = inf  # kernel values overflowed
             k = int(np.argmin(score))
             if score[k] < least:
                 least, best = float(score[k]), (int(some[k]), values[:, k].copy())

@@ -36,10 +36,10 @@ _WARNING_TEXT = "\nWARNING: using -h 0 may be faster\n"
 
 @dataclass(frozen=True)
 class Options:
-    """``cache_mb``: MB of kernel rows kept; ``shrinking``: leave out variables that seem settled at a bound."""
+    """Fields as their help says."""
 
-    cache_mb: float = 100.0
-    shrinking: bool = True
+    cache_mb: float = field(default=100.0, metadata={"help": "MB of kernel rows kept, two rows at least (-m)"})
+    shrinking: bool = field(default=True, metadata={"help": "leave out variables that seem settled at a bound (-h)"})
 
 
 @dataclass

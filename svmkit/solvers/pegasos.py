@@ -20,7 +20,7 @@ changed. The result is that of taking them singly.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ _AVERAGES = {"none": loops.NO_AVERAGE, "uniform": loops.UNIFORM, "step": loops.B
 _RESPONSES = ("all", "demand")
 #: Examples to a block: enough for a product with a hundred columns, and few against the n values of each column.
 _BLOCK = 512
+#: So many epochs, of as many examples as memory holds, have draws that 64 bits can count.
+_MOST_EPOCHS = 1e9
 #: Its square is a float32.
 _LARGEST_BIAS = 1e15
 #: A kernel block must hold a whole step.
@@ -145,8 +147,8 @@ def _flags(options: Options, lam: float) -> loops.Flags:
 
 
 def _check(options: Options, linear: bool) -> None:
-    if not (options.epochs > 0 and isfinite(options.epochs)):
-        raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
+    if not 0 < options.epochs <= _MOST_EPOCHS:
+        raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0 and at most {_MOST_EPOCHS:g}")
     if options.batch < 1:
         raise UsageError(f"-O batch={options.batch}: must be at least 1")
     if not 0 < options.bias <= _LARGEST_BIAS:
@@ -200,6 +202,12 @@ def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> 
 def progress(state: stream_steps.State) -> Progress:
     """How far a stream is."""
     return stream_steps.progress(state)
+
+
+def finish(state: stream_steps.State, budget: int) -> Progress:
+    """The examples that did not fill a batch make a last, smaller step; more may follow."""
+    stream_steps.finish(state)
+    return progress(state)._replace(completed=True)
 
 
 def solution(state: _State | stream_steps.State) -> Solution:

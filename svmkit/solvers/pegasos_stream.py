@@ -1,6 +1,7 @@
 """Pegasos on a stream, for linear f: each step takes the next ``batch`` examples in place of drawn ones.
 
-Examples that do not fill a batch wait, with their features, for the next ones, so that no bit depends on the cuts.
+Examples that do not fill a batch wait, with their features, for the next ones, so that no bit depends on the cuts; those left
+at the end make a step of their own.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import Columns, grown, places
+from svmkit.engine.linear import FeaturePlaces, grown, places
 from svmkit.problem import Solution
 from svmkit.trace import Progress
 
 
 @dataclass
 class State:
-    """w = scale·v over ``columns``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
+    """w = scale·v over ``features``; sums and averages as in subgradient.py. ``waiting`` rows have labels ``y`` and weights."""
 
     flags: loops.Flags
     constant: float
-    columns: Columns
+    features: FeaturePlaces
     v: Floats
     late_v: Floats
     sums: Floats
@@ -39,7 +40,7 @@ def start(flags: loops.Flags, batch: int, constant: float) -> State:
     return State(
         flags=flags,
         constant=constant,
-        columns=Columns(),
+        features=FeaturePlaces(),
         v=np.zeros(0),
         late_v=np.zeros(0),
         sums=np.array([1.0] + [0.0] * (loops.STREAM_SUMS - 1)),
@@ -57,19 +58,33 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     if state.waiting is not None and n_waiting:
         rows = _joined(state.waiting, rows)
     y, weight = np.concatenate([state.y, y]), np.concatenate([state.weight, weight])
-    placed = state.columns.place(rows)
-    state.v = grown(state.v, state.columns.width)
-    state.late_v = grown(state.late_v, state.columns.width if state.flags.average != loops.NO_AVERAGE else 0)
-    before, n_steps = np.empty(rows.n), rows.n // len(state.hits)
-    loops.stream_steps[rows.form](
-        *(placed.indptr, placed.indices, placed.data, rows.sqnorms() + state.constant**2, y, weight),
-        *(places(rows, state.v), places(rows, state.late_v), state.sums, state.counts, state.hits, before),
-        *(state.constant, *state.flags, n_steps),
-    )
-    learned = n_steps * len(state.hits)
+    before = _steps(state, rows, y, weight, state.hits)
+    learned = rows.n - rows.n % len(state.hits)
     state.waiting, state.y, state.weight = rows.take(np.arange(learned, rows.n)), y[learned:], weight[learned:]
     state.seen += rows.n - n_waiting
     return before[n_waiting:]
+
+
+def finish(state: State) -> None:
+    """A step of those that wait."""
+    n_waiting = len(state.y)
+    if state.waiting is not None and n_waiting:
+        _steps(state, state.waiting, state.y, state.weight, state.hits[:n_waiting])
+        state.waiting, state.y, state.weight = None, np.empty(0), np.empty(0)
+
+
+def _steps(state: State, rows: Rows, y: Floats, weight: Floats, hits: Ints) -> Floats:
+    """Steps of ``len(hits)`` examples each, as many as they fill; f of each example by the solution before."""
+    placed = state.features.place(rows)
+    state.v = grown(state.v, state.features.width)
+    state.late_v = grown(state.late_v, state.features.width if state.flags.average != loops.NO_AVERAGE else 0)
+    before = np.empty(rows.n)
+    loops.stream_steps[rows.form](
+        *(placed.indptr, placed.indices, placed.data, rows.sqnorms() + state.constant**2, y, weight),
+        *(places(rows, state.v), places(rows, state.late_v), state.sums, state.counts, hits, before),
+        *(state.constant, *state.flags, rows.n // len(hits)),
+    )
+    return before
 
 
 def _joined(first: Rows, second: Rows) -> Rows:
@@ -89,5 +104,5 @@ def solution(state: State) -> Solution:
         last = (sums[loops.SCALE_SUM] * sums[loops.V_CONSTANT] - sums[loops.LATE_CONSTANT]) / sums[loops.WEIGHTS]
     else:
         w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
-    basis = state.columns.as_rows(w)
+    basis = state.features.as_rows(w)
     return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-state.constant * float(last))

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import perceptron as loops
 from svmkit.engine import rng
-from svmkit.engine.columns import both_precisions
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
@@ -38,8 +38,6 @@ BIASES: tuple[Bias, ...] = ("none",)
 
 #: Examples to a block.
 _BLOCK = 256
-#: Places in ``counts``: steps; examples in S; mistakes in this epoch; kernel values used.
-_STEPS, _SUPPORTS, _MISTAKES, _VALUES = range(4)
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         omega=np.where(diagonal(problem.rows, problem.kernel) == 0, 0.0, problem.upper / problem.upper.mean()),
         beta=np.zeros(n),
         late=np.zeros(n),
-        counts=np.zeros(4, np.int64),
+        counts=np.zeros(loops.COUNTS, np.int64),
         order=np.empty(0, np.int64),
         held=_no_slots(engine, min(options.budget, n)) if options.budget else None,
     )
@@ -142,28 +140,28 @@ def _check(options: Options) -> None:
 
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more examples."""
-    end = min(state.options.epochs * state.problem.n, int(state.counts[_STEPS]) + budget)
-    while state.counts[_STEPS] < end and not state.completed:
-        if state.counts[_STEPS] % state.problem.n == 0 and state.block is None:
-            state.order = rng.permutation(state.seed, int(state.counts[_STEPS]) // state.problem.n, state.problem.n)
+    end = min(state.options.epochs * state.problem.n, int(state.counts[loops.STEPS]) + budget)
+    while state.counts[loops.STEPS] < end and not state.completed:
+        if state.counts[loops.STEPS] % state.problem.n == 0 and state.block is None:
+            state.order = rng.permutation(state.seed, int(state.counts[loops.STEPS]) // state.problem.n, state.problem.n)
         if state.held is None:
             _run_block(state, end)
         else:
             _run_held(state, state.held, end)
         _end_epoch(state)
     return Progress(
-        steps=int(state.counts[_STEPS]),
-        kernel_evaluations=int(state.counts[_VALUES]),
+        steps=int(state.counts[loops.STEPS]),
+        kernel_evaluations=int(state.counts[loops.VALUES]),
         completed=state.completed,
-        n_support=int(state.counts[_SUPPORTS]),
+        n_support=int(state.counts[loops.SUPPORTS]),
     )
 
 
 def _end_epoch(state: _State) -> None:
-    steps, n = int(state.counts[_STEPS]), state.problem.n
+    steps, n = int(state.counts[loops.STEPS]), state.problem.n
     if steps % n == 0:
-        state.completed = state.counts[_MISTAKES] == 0 or steps == state.options.epochs * n
-        state.counts[_MISTAKES] = 0
+        state.completed = state.counts[loops.MISTAKES] == 0 or steps == state.options.epochs * n
+        state.counts[loops.MISTAKES] = 0
 
 
 def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> stream_steps.State:
@@ -189,8 +187,8 @@ def solution(state: _State | stream_steps.State) -> Solution:
     if not isinstance(state, _State):
         return stream_steps.solution(state)
     beta, late = _now(state)
-    if state.options.average and state.held is None and state.counts[_STEPS]:
-        beta = beta - late / float(state.counts[_STEPS])
+    if state.options.average and state.held is None and state.counts[loops.STEPS]:
+        beta = beta - late / float(state.counts[loops.STEPS])
     origin = np.flatnonzero(beta)
     return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=0.0)
 
@@ -208,7 +206,7 @@ def _now(state: _State) -> tuple[Floats, Floats]:
 
 
 def _next_rows(state: _State) -> Ints:
-    at = int(state.counts[_STEPS]) % state.problem.n
+    at = int(state.counts[loops.STEPS]) % state.problem.n
     return state.order[at : at + _BLOCK]
 
 
@@ -221,9 +219,9 @@ def _run_block(state: _State, end: int) -> None:
     if block is None:
         block = state.block = _open(state, _next_rows(state))
     last = min(end - block.first, len(block.rows))
-    _steps[state.engine.packed.real](
+    loops.block_steps[state.engine.packed.real](
         *(block.K, block.y, block.omega, block.f, block.change, block.late, block.held, state.counts),
-        *(state.options.beta, int(state.counts[_STEPS]) - block.first, last),
+        *(state.options.beta, int(state.counts[loops.STEPS]) - block.first, last),
     )
     if last == len(block.rows):
         state.beta, state.late = _now(state)
@@ -236,7 +234,7 @@ def _open(state: _State, rows: Ints) -> _Block:
     state.engine.apply(state.engine.packed.take(rows), support, state.beta[support], f)
     return _Block(
         rows=rows,
-        first=int(state.counts[_STEPS]),
+        first=int(state.counts[loops.STEPS]),
         K=state.engine.block(rows, rows),
         y=state.problem.y[rows],
         omega=state.omega[rows],
@@ -245,23 +243,6 @@ def _open(state: _State, rows: Ints) -> _Block:
         late=np.zeros(len(rows)),
         held=(state.beta[rows] != 0).astype(np.int64),
     )
-
-
-def _plain_steps(
-    K: Any, y: Any, omega: Any, f: Any, change: Any, late: Any, held: Any, counts: Any, margin: Any, first: Any, last: Any
-) -> None:
-    """Examples first … last − 1 of a block; ω = 0 stands for one never to be used."""
-    for a in range(first, last):
-        counts[_VALUES] += counts[_SUPPORTS]
-        if omega[a] > 0 and y[a] * f[a] <= margin:
-            step = omega[a] * y[a]
-            change[a] += step
-            late[a] += step * counts[_STEPS]
-            counts[_SUPPORTS] += 1 - held[a]
-            counts[_MISTAKES] += 1
-            for b in range(len(f)):
-                f[b] += step * K[a, b]
-        counts[_STEPS] += 1
 
 
 # --- a budget -------------------------------------------------------------------------------------------------------------
@@ -285,11 +266,11 @@ def _run_held(state: _State, held: _Held, end: int) -> None:
     """Steps up to ``end`` or to the end of the block, whose examples outside S then give up their slots."""
     if len(held.block) == 0:
         _take_slots(state, held, _next_rows(state))
-        held.first = int(state.counts[_STEPS])
+        held.first = int(state.counts[loops.STEPS])
     last = min(end - held.first, len(held.block))
-    _within[state.engine.packed.real](
+    loops.budget_steps[state.engine.packed.real](
         *(held.K, held.y, held.omega, held.coef, held.f, held.inside, held.block, state.counts),
-        *(state.options.beta, state.options.budget, int(state.counts[_STEPS]) - held.first, last),
+        *(state.options.beta, state.options.budget, int(state.counts[loops.STEPS]) - held.first, last),
     )
     if last == len(held.block):
         held.row[held.inside == 0] = -1
@@ -311,39 +292,3 @@ def _take_slots(state: _State, held: _Held, rows: Ints) -> None:
     held.K[np.ix_(everyone, slots)] = K.T
     held.f[slots] = K[:, : len(supports)] @ held.coef[supports]
     held.block = slot_of[rows]
-
-
-def _budget_steps(
-    K: Any, y: Any, omega: Any, coef: Any, f: Any, inside: Any, block: Any, counts: Any,
-    margin: Any, budget: Any, first: Any, last: Any,
-) -> None:  # fmt: skip
-    """Examples first … last − 1 of a block, given by their slots."""
-    for p in range(first, last):
-        a = block[p]
-        counts[_VALUES] += counts[_SUPPORTS]
-        if omega[a] > 0 and y[a] * f[a] <= margin:
-            step = omega[a] * y[a]
-            coef[a] += step
-            counts[_SUPPORTS] += 1 - inside[a]
-            counts[_MISTAKES] += 1
-            inside[a] = 1
-            for b in range(len(f)):
-                f[b] += step * K[a, b]
-            if counts[_SUPPORTS] > budget:
-                out = a
-                most = y[a] * (f[a] - coef[a] * K[a, a])
-                for b in range(len(f)):
-                    if inside[b] and y[b] * (f[b] - coef[b] * K[b, b]) > most:
-                        out = b
-                        most = y[b] * (f[b] - coef[b] * K[b, b])
-                for b in range(len(f)):
-                    f[b] -= coef[out] * K[out, b]
-                coef[out] = 0.0
-                inside[out] = 0
-                counts[_SUPPORTS] -= 1
-        counts[_STEPS] += 1
-
-
-_STEP_TYPES = "void(R[:, :], f8[:], f8[:], f8[:], f8[:], "
-_steps = both_precisions(_plain_steps, _STEP_TYPES + "f8[:], i8[:], i8[:], f8, i8, i8)")
-_within = both_precisions(_budget_steps, _STEP_TYPES + "i8[:], i8[:], i8[:], f8, i8, i8, i8)")

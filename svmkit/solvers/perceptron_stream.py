@@ -8,34 +8,28 @@ come, so that no bit depends on the cuts. Of the linear kernel without a budget,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows, stack
+from svmkit.engine import perceptron as loops
 from svmkit.engine.kernels import Engine, diagonal
-from svmkit.engine.linear import Columns, add_row, dot_row, grown
+from svmkit.engine.linear import FeaturePlaces, grown
 from svmkit.engine.packed import TABLE_FEATURES
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.trace import Progress
 
 #: Examples to a block.
 _BLOCK = 256
-#: Places in ``counts``: steps; examples in S; kernel values used.
-_STEPS, _SUPPORTS, _VALUES = range(3)
-#: What is known of an example: label, weight, coefficient, that times the steps before, f at it and the sum over S of late
-#: coefficients there, whether it is in S.
-_Y, _OMEGA, _COEF, _LATE, _F, _LATE_F, _INSIDE, _FIELDS = range(8)
 
 
 @dataclass
 class Folded:
-    """w of the linear kernel, and the sum of each change of it times the number of steps before, over ``columns``."""
+    """w of the linear kernel, and the sum of each change of it times the number of steps before, over ``features``."""
 
     margin: float
     average: bool
-    columns: Columns
+    features: FeaturePlaces
     w: Floats
     late: Floats
     counts: Ints
@@ -66,7 +60,7 @@ State = Folded | Expanded
 def start(kernel: Kernel, margin: float, average: bool, budget: int) -> State:
     """f = 0. The mean of f over the steps is kept with ``average``; ``budget`` 0 stands for any number of support vectors."""
     if kernel.kind == LINEAR and not budget:
-        return Folded(margin, average, Columns(), np.zeros(0), np.zeros(0), np.zeros(3, np.int64))
+        return Folded(margin, average, FeaturePlaces(), np.zeros(0), np.zeros(0), np.zeros(loops.COUNTS, np.int64))
     no_rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
     return Expanded(
         kernel=kernel,
@@ -75,10 +69,10 @@ def start(kernel: Kernel, margin: float, average: bool, budget: int) -> State:
         budget=budget,
         rows=no_rows,
         size=0,
-        begin=np.zeros((_FIELDS, 0)),
-        counts=np.zeros(3, np.int64),
-        now=np.zeros((_FIELDS, 0)),
-        counts_now=np.zeros(3, np.int64),
+        begin=np.zeros((loops.FIELDS, 0)),
+        counts=np.zeros(loops.COUNTS, np.int64),
+        now=np.zeros((loops.FIELDS, 0)),
+        counts_now=np.zeros(loops.COUNTS, np.int64),
         K=np.empty((0, 0)),
     )
 
@@ -87,9 +81,9 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Learns the examples; f of each before it was learned, by the mean where that is the solution."""
     before = np.empty(rows.n)
     if isinstance(state, Folded):
-        rows = state.columns.place(rows)
-        state.w, state.late = grown(state.w, state.columns.width), grown(state.late, state.columns.width)
-        _fold_steps(
+        rows = state.features.place(rows)
+        state.w, state.late = grown(state.w, state.features.width), grown(state.late, state.features.width)
+        loops.linear_steps(
             *(rows.indptr, rows.indices, rows.data, y, weight, state.w, state.late, before, state.counts),
             *(state.margin, int(state.average)),
         )
@@ -107,19 +101,19 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
 def progress(state: State) -> Progress:
     """Examples, kernel values, support vectors."""
     counts = state.counts if isinstance(state, Folded) else state.counts_now
-    n_support = min(1, int(counts[_SUPPORTS])) if isinstance(state, Folded) else int(counts[_SUPPORTS])
-    return Progress(int(counts[_STEPS]), int(counts[_VALUES]), n_support=n_support)
+    n_support = min(1, int(counts[loops.SUPPORTS])) if isinstance(state, Folded) else int(counts[loops.SUPPORTS])
+    return Progress(int(counts[loops.STEPS]), int(counts[loops.VALUES]), n_support=n_support)
 
 
 def solution(state: State) -> Solution:
     """f so far; its mean where that is wanted."""
     if isinstance(state, Folded):
-        w = state.w - state.late / max(1, int(state.counts[_STEPS])) if state.average else state.w
-        basis = state.columns.as_rows(w)
+        w = state.w - state.late / max(1, int(state.counts[loops.STEPS])) if state.average else state.w
+        basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=0.0)
-    beta = state.now[_COEF]
+    beta = state.now[loops.COEF]
     if state.average:
-        beta = beta - state.now[_LATE] / max(1, int(state.counts_now[_STEPS]))
+        beta = beta - state.now[loops.LATE] / max(1, int(state.counts_now[loops.STEPS]))
     used = np.flatnonzero(beta)
     return Solution(basis=state.rows.take(used), origin=np.full(len(used), -1), coef=beta[used], rho=0.0)
 
@@ -134,12 +128,12 @@ def _join(state: Expanded, rows: Rows, y: Floats, weight: Floats) -> Floats:
     engine.packed = replace(engine.packed, form="table" if largest <= TABLE_FEATURES else "sorted")
     new, everyone = np.arange(old, n), np.arange(0 if state.budget else state.size, n)
     values = np.zeros((rows.n, 2))
-    weights = np.ascontiguousarray(state.begin[[_COEF, _LATE], : state.size].T)
+    weights = np.ascontiguousarray(state.begin[[loops.COEF, loops.LATE], : state.size].T)
     engine.apply(engine.packed.take(new), np.arange(state.size), weights, values)
-    state.begin = np.hstack([state.begin, np.zeros((_FIELDS, rows.n))])
-    state.begin[_Y, old:] = y
-    state.begin[_OMEGA, old:] = np.where(diagonal(rows, state.kernel) == 0, 0.0, weight)
-    state.begin[_F : _LATE_F + 1, old:] = values.T
+    state.begin = np.hstack([state.begin, np.zeros((loops.FIELDS, rows.n))])
+    state.begin[loops.Y, old:] = y
+    state.begin[loops.OMEGA, old:] = np.where(diagonal(rows, state.kernel) == 0, 0.0, weight)
+    state.begin[loops.F : loops.LATE_F + 1, old:] = values.T
     K = np.empty((len(everyone), len(everyone)))
     known = len(everyone) - rows.n
     K[:known, :known] = state.K
@@ -154,93 +148,18 @@ def _redo(state: Expanded) -> Floats:
     state.now, state.counts_now = state.begin.copy(), state.counts.copy()
     before = np.empty(state.rows.n - state.size)
     if state.budget:
-        _budget_steps(state.K, state.now, before, state.counts_now, state.margin, state.budget)
+        loops.stream_budget_steps(state.K, state.now, before, state.counts_now, state.margin, state.budget)
     else:
         block = np.ascontiguousarray(state.now[:, state.size :])
-        _block_steps(state.K, block, before, state.counts_now, state.margin, int(state.average))
+        loops.stream_steps(state.K, block, before, state.counts_now, state.margin, int(state.average))
         state.now[:, state.size :] = block
     return before
 
 
 def _close(state: Expanded) -> None:
     """What is not in S is forgotten."""
-    kept = np.flatnonzero(state.now[_INSIDE])
+    kept = np.flatnonzero(state.now[loops.INSIDE])
     state.rows, state.size = state.rows.take(kept), len(kept)
     state.begin, state.counts = state.now[:, kept], state.counts_now
     state.now = state.begin
     state.K = state.K[np.ix_(kept, kept)] if state.budget else np.empty((0, 0))
-
-
-@compiled("void(f8[:, :], f8[:, :], f8[:], i8[:], f8, i8)", ORDERED)
-def _block_steps(K: Any, table: Any, before: Any, counts: Any, margin: Any, average: Any) -> None:
-    """All examples of a block, one after another."""
-    n = len(before)
-    for a in range(n):
-        counts[_VALUES] += counts[_SUPPORTS]
-        steps = counts[_STEPS]
-        f = table[_F, a]
-        before[a] = f - table[_LATE_F, a] / steps if average and steps > 0 else f
-        if table[_OMEGA, a] > 0 and table[_Y, a] * f <= margin:
-            step = table[_OMEGA, a] * table[_Y, a]
-            table[_COEF, a] = step
-            table[_LATE, a] = step * steps
-            table[_INSIDE, a] = 1.0
-            counts[_SUPPORTS] += 1
-            for b in range(a + 1, n):
-                table[_F, b] += step * K[a, b]
-                table[_LATE_F, b] += step * steps * K[a, b]
-        counts[_STEPS] = steps + 1
-
-
-@compiled("void(f8[:, :], f8[:, :], f8[:], i8[:], f8, i8)", ORDERED)
-def _budget_steps(K: Any, table: Any, before: Any, counts: Any, margin: Any, budget: Any) -> None:
-    """All examples of a block, one after another, behind those of S at its begin; more than the budget: one leaves."""
-    n = len(K)
-    first = n - len(before)
-    for a in range(first, n):
-        counts[_VALUES] += counts[_SUPPORTS]
-        before[a - first] = table[_F, a]
-        if table[_OMEGA, a] > 0 and table[_Y, a] * table[_F, a] <= margin:
-            step = table[_OMEGA, a] * table[_Y, a]
-            table[_COEF, a] = step
-            table[_INSIDE, a] = 1.0
-            counts[_SUPPORTS] += 1
-            for b in range(n):
-                table[_F, b] += step * K[a, b]
-            if counts[_SUPPORTS] > budget:
-                out = a
-                most = table[_Y, a] * (table[_F, a] - table[_COEF, a] * K[a, a])
-                for b in range(n):
-                    right = table[_Y, b] * (table[_F, b] - table[_COEF, b] * K[b, b])
-                    if table[_INSIDE, b] > 0 and right > most:
-                        out = b
-                        most = right
-                for b in range(n):
-                    table[_F, b] -= table[_COEF, out] * K[out, b]
-                table[_COEF, out] = 0.0
-                table[_INSIDE, out] = 0.0
-                counts[_SUPPORTS] -= 1
-        counts[_STEPS] += 1
-
-
-@compiled("void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8, i8)", ORDERED)
-def _fold_steps(
-    indptr: Any, indices: Any, data: Any, y: Any, omega: Any, w: Any, late: Any, before: Any, counts: Any,
-    margin: Any, average: Any,
-) -> None:  # fmt: skip
-    """All examples, one after another, on w."""
-    for i in range(len(y)):
-        first, last = indptr[i], indptr[i + 1]
-        counts[_VALUES] += 1
-        steps = counts[_STEPS]
-        f = dot_row(indices, data, first, last, w)
-        before[i] = f
-        if average and steps > 0:
-            before[i] = f - dot_row(indices, data, first, last, late) / steps
-        if last > first and y[i] * f <= margin:
-            step = omega[i] * y[i]
-            add_row(indices, data, first, last, step, w)
-            if average:
-                add_row(indices, data, first, last, step * steps, late)
-            counts[_SUPPORTS] += 1
-        counts[_STEPS] = steps + 1

@@ -4,7 +4,8 @@ Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i) 
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
 Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps; completed after
           ``iterations``, or where the trust radius has shrunk to nothing (the validation sample sees no more progress)
-Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it; some vectors of length n
+Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it, and for a moment, as it moves to its last
+          room, a quarter as much beside it; some vectors of length n
 Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"
 
 An iteration: subgradient g of f_S at α, direction, step t with t‖d‖ inside the trust radius δ; fresh examples join S; an
@@ -35,6 +36,7 @@ from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
+from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
 
@@ -52,6 +54,8 @@ _SMALL = 2000
 _NO_RADIUS = 1e-9
 #: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
 _NOISE = 1e-6
+#: Options that are shares or factors are at most this; products with it stay finite.
+_LARGEST = 1e9
 #: The share of the gap of v̄ that ‖d‖²/2λ must make up, or the previous direction is dropped.
 _FRESH = 0.6
 #: The least length of the first step, as a share of that largest radius.
@@ -96,11 +100,10 @@ class _Function:
 
 @dataclass
 class _State:
-    """S is ``gram.rows``. ``alpha`` the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i
-    [hinge_i > 0], s times the newest v; ``mean`` s·v̄.
+    """S is ``gram.rows``, s of the ``gram.most`` examples at which it stops growing.
 
-    ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place
-    in it.
+    ``alpha`` is the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i [hinge_i > 0], s times the
+    newest v; ``mean`` s·v̄. ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place in it.
     """
 
     problem: Problem
@@ -128,7 +131,8 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state at α = 0 with the first sample drawn."""
+    """A fresh state at α = 0 with the first sample drawn. Raises UsageError for an option that cannot be."""
+    _check(options)
     n = problem.n
     common = float(problem.upper.mean())
     lam = 1.0 / (common * n)
@@ -145,7 +149,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         weight=problem.upper / common,
         order=order,
         place=place,
-        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None)),
+        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None), min(n, options.sample)),
         alpha=alpha,
         at=alpha,
         p=p,
@@ -153,9 +157,22 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         mean=mean,
         radius=_largest_radius(lam),
     )
-    _extend(state, max(1, options.first), _Function(np.empty(0), np.empty(0)))
+    _extend(state, options.first, _Function(np.empty(0), np.empty(0)))
     _renew(state, 0)
     return state
+
+
+def _check(options: Options) -> None:
+    for key in ("iterations", "first", "sample"):
+        if getattr(options, key) < 1:
+            raise UsageError(f"-O {key}={getattr(options, key)}: must be at least 1")
+    for key in ("growth", "validation", "eta1", "eta2", "delta", "least"):
+        if not 0 <= getattr(options, key) <= _LARGEST:
+            raise UsageError(f"-O {key}={getattr(options, key):g}: must lie in 0 … {_LARGEST:g}")
+    if not 1 < options.factor <= _LARGEST:
+        raise UsageError(f"-O factor={options.factor:g}: must be greater than 1, and at most {_LARGEST:g}")
+    if not 0 < options.m2 < options.m1 < 0.5:
+        raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -199,15 +216,10 @@ def _size(state: _State) -> int:
     return len(state.gram.rows)
 
 
-def _at_most(state: _State) -> int:
-    """The size at which the sample stops growing."""
-    return min(state.problem.n, max(1, state.options.sample))
-
-
 def _extend(state: _State, fresh: int, move: _Function) -> None:
     """The next ``fresh`` examples join S, as far as there is room, with coefficients 0."""
     old = _size(state)
-    new = min(old + fresh, _at_most(state))
+    new = min(old + fresh, state.gram.most)
     if new == old:
         return
     state.gram.extend(state.order[old:new])
@@ -249,7 +261,7 @@ def _stretch(gram: GrowingGram, function: _Function, new: int) -> None:
 
 def _iterate(state: _State) -> None:
     old, square = _size(state), _turn(state)
-    whole = old == _at_most(state)
+    whole = old == state.gram.most
     if whole and (state.gap <= state.eps or not square > 0):
         state.done = -_NOISE <= state.gap <= state.eps and _confirmed(state)
         state.completed = not state.done

@@ -24,9 +24,11 @@ _BUSY, _FEW = 0.03, 0.25
 
 
 class LinearForm:
-    """``order`` holds all examples, the ``active`` ones first, and of those, after a sweep, the ``busy`` ones, for which
-    ``spare`` visits are left. ``beyond`` is for the sweep after them; ``place``, ``bounds``, ``round`` and ``largest`` are
-    descent.py's.
+    """``variables`` (n, 4) are as in descent.py, ``alpha`` (n,) its first column, ``w`` over the features of ``rows``.
+
+    ``order`` (n,) holds all examples, the ``active`` ones first, and of those, after a sweep, the ``busy`` ones, for which
+    ``spare`` visits are left. ``beyond`` are the first two ``bounds`` of the sweep after them; ``place`` (4,) and ``bounds``
+    (5,) are those of descent.sweep, ``round`` and ``largest`` (1,) ``place`` and ``largest`` of descent.settle.
     """
 
     def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:

@@ -35,6 +35,7 @@ from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
+from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.solvers import ipm
 from svmkit.solvers.smo_pace import Pace
@@ -69,10 +70,10 @@ _PATIENCE = 3
 
 @dataclass(frozen=True)
 class Options:
-    """``working_set`` variables a round (4 … 4096); ``shrinking`` drops bound variables on the way."""
+    """Fields as their help says."""
 
-    working_set: int = 1024
-    shrinking: bool = True
+    working_set: int = field(default=1024, metadata={"help": f"variables of a round, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}"})
+    shrinking: bool = field(default=True, metadata={"help": "leave out variables that seem settled at a bound (-h)"})
 
 
 def supports(problem: Problem) -> str | None:
@@ -129,11 +130,16 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel."""
+    """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel.
+
+    Raises UsageError for a block of a size that cannot be.
+    """
+    if not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
+        raise UsageError(f"-O working_set={options.working_set}: must lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
     dual = problem.dual()
-    whole_block = len(dual.sign) <= _block_size(options)  # no row but the block's own: float64 costs nothing there
+    whole_block = len(dual.sign) <= options.working_set  # no row but the block's own: float64 costs nothing there
     engine = Engine(problem.rows, problem.kernel, "f8" if whole_block else None)
-    size = min(_block_size(options), len(dual.sign))
+    size = min(options.working_set, len(dual.sign))
     return _State(
         problem=problem,
         eps=eps,
@@ -146,10 +152,6 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         pace=Pace(len(dual.sign), eps),
         span=Span(),
     )
-
-
-def _block_size(options: Options) -> int:
-    return min(max(_SMALLEST_BLOCK, options.working_set), qp.LARGEST_BLOCK)
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -256,7 +258,7 @@ def _work(state: _State) -> float:
 def _newton(state: _State) -> bool:
     """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
     active = state.variables.active
-    start = pivots.Variables(
+    start = pivots.Start(
         state.variables.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper
     )
     found = pivots.minimise(state.variables.engine, start, state.variables.bias, state.eps)

@@ -31,6 +31,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
+from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
 from svmkit.trace import Progress
 
@@ -118,7 +119,8 @@ class _State:
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state at α = 0. ``seed`` is for the order in which columns of a product come, which decides nothing but the
-    solution while the first is under way."""
+    solution while the first is under way. Raises UsageError for an option that cannot be."""
+    _check(options)
     n, zero = problem.n, np.zeros(problem.n)
     common = float(problem.upper.mean())
     weight = problem.upper / common / n
@@ -141,6 +143,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
     _want(state)
     return state
+
+
+def _check(options: Options) -> None:
+    if options.iterations < 1:
+        raise UsageError(f"-O iterations={options.iterations}: must be at least 1")
+    if options.bundle < 2:
+        raise UsageError(f"-O bundle={options.bundle}: must be at least 2")
+    if not 0 < options.m2 < options.m1 < 0.5:
+        raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -241,7 +252,7 @@ def _search(state: _State, d: Floats, Kd: Floats, square: float) -> tuple[float,
 
 def _join(state: _State) -> None:
     """Adds the subgradient at hand; where the bundle is full, all but the newest are merged by their weights first."""
-    if len(state.members) >= max(2, state.options.bundle):
+    if len(state.members) >= state.options.bundle:
         _merge(state)
     lam, probe = state.lam, state.probe
     u = lam * (state.alpha + probe * state.direction) - state.v

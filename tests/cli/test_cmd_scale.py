@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,29 @@ def test_costs_and_groups_stay(tmp_path: Path) -> None:
 
 def test_pipes(data: str) -> None:
     assert process("scale", "-", stdin=DATA.encode()).stdout == svmkit("scale", data).stdout
+
+
+def test_memory_does_not_grow_with_what_is_written(tmp_path: Path) -> None:
+    """4 million values, of which one in 400 is stored."""
+    rows = (" ".join(f"{25 * r + k}:1" for k in range(1, 26)) for r in range(400))
+    (tmp_path / "d").write_text("".join(f"1 {row}\n" for row in rows))
+    tracemalloc.start()
+    done = svmkit("scale", "-q", tmp_path / "d", tmp_path / "out")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert done.returncode == 0
+    assert "10,000 values became 4,000,000" in done.stderr
+    assert peak < 100e6
+
+
+def test_what_leaves_the_range_of_doubles_is_refused_by_feature(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("x\n-1 1\n2 -1.7e308 1.7e308\n")
+    (tmp_path / "out").write_text("before")
+    (tmp_path / "d").write_text("1 2:1\n")
+    done = svmkit("scale", "-r", "r", "d", "out", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "can't write out: scaled values of feature 2 leave the range of doubles; nothing was overwritten" in done.stderr
+    assert (tmp_path / "out").read_text() == "before"
 
 
 @pytest.mark.parametrize(

@@ -283,13 +283,15 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "-t", "4"], 1, "serial"),
         (["good", "m", "-c", "1", "--lambda", "1"], 2, "--lambda"),
         (["good", "m", "-t", "1", "-d", "2147483648"], 2, "-d"),
-        (["huge", "m"], 1, "huge: example 2 has -2e+150 for feature 7"),
+        (["huge", "m"], 1, "huge: example 2 has -2e+150 for feature 7: values above 1e+150"),
+        (["huge-kernel", "m", "-t", "4"], 1, "huge-kernel: example 1 has 1e+200 for feature 2: values above 1e+150"),
     ],
 )
 def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, tmp_path: Path) -> None:
     write_blobs(tmp_path / "good")
     (tmp_path / "bad").write_text("1 1:2\n1 1:x\n")
     (tmp_path / "huge").write_text("1 1:1e150\n-1 1:1 7:-2e150\n")
+    (tmp_path / "huge-kernel").write_text("1 0:1 1:1 2:1e200\n-1 0:2 1:1e200 2:1\n")
     (tmp_path / "empty").write_text("")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     done = svmkit("train", *args, cwd=tmp_path)

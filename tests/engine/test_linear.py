@@ -69,12 +69,12 @@ def test_a_product_with_the_linear_kernel_forms_no_kernel_values(monkeypatch: py
 
 
 def test_a_stream_of_the_widest_map_finds_room_for_all_features() -> None:
-    columns, rows = linear.Columns(), dense_rows(np.zeros((1, 2**20), np.float32))
-    assert columns.place(rows) is rows
-    assert columns.width == 2**20 + 1
-    w = np.zeros(columns.width)
+    features, rows = linear.FeaturePlaces(), dense_rows(np.zeros((1, 2**20), np.float32))
+    assert features.place(rows) is rows
+    assert features.width == 2**20 + 1
+    w = np.zeros(features.width)
     w[-1] = 3.0
-    assert columns.as_rows(w).indices.tolist() == [2**20]
+    assert features.as_rows(w).indices.tolist() == [2**20]
 
 
 def test_features_that_occur_are_found_by_search_or_by_table() -> None:

@@ -22,12 +22,12 @@ def hard_problem(n: int, C: float, bias: Bias, kernel: Kernel = Kernel(RBF, 0.05
     return replace(problem(X, y, kernel, C), bias=bias)
 
 
-def from_beta(case: Problem, beta: Floats) -> tuple[Engine, pivots.Variables]:
+def from_beta(case: Problem, beta: Floats) -> tuple[Engine, pivots.Start]:
     engine = Engine(case.rows, case.kernel, "f8")
     bounds = case.y * case.upper
     F = case.y - kernel_matrix(case) @ beta
     lower, upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-    return engine, pivots.Variables(np.arange(case.n), engine.packed, beta, F, lower, upper)
+    return engine, pivots.Start(np.arange(case.n), engine.packed, beta, F, lower, upper)
 
 
 def rough(case: Problem, eps: float) -> Floats:

@@ -9,8 +9,10 @@ import pytest
 from oracle import dense_kernel
 from zoo import points, precomputed
 
-from svmkit.data import Rows
+from svmkit._jit import compiled
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import reference
+from svmkit.engine.reference import Reference, fill_row
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel
 
 KERNELS = [
@@ -19,6 +21,19 @@ KERNELS = [
     Kernel(SIGMOID, 0.1, -0.4),
     *(Kernel(POLYNOMIAL, 0.3, 0.7, degree) for degree in (0, 1, 2, 3, 5, 8)),
 ]
+
+
+@compiled(f"void({reference.REFERENCE_TYPES}, i8, i8[:], f8[:])")
+def _kernel_row(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter, i, others, out):  # type: ignore[no-untyped-def]
+    ref = Reference(kind, gamma, coef0, degree, data, indices, indptr, sqnorm, gram, serial, scatter)
+    fill_row(ref, i, others, 0, len(others), out)
+
+
+def kernel_row(prepared: Reference, i: int, others: Ints) -> Floats:
+    """K(x_i, x_j) for j in ``others``, as ``fill_row`` gives them to compiled code."""
+    out = np.empty(len(others))
+    _kernel_row(*prepared, i, others, out)
+    return out
 
 
 def rows_with_everything() -> Rows:
@@ -63,7 +78,7 @@ def test_values_bit_for_bit(kernel: Kernel) -> None:
     everyone = np.arange(rows.n)
     for i in everyone:
         expected = [plain_value(rows, i, j, kernel) for j in everyone]
-        assert reference.kernel_row(prepared, i, everyone).tolist() == expected
+        assert kernel_row(prepared, i, everyone).tolist() == expected
     assert reference.diagonal(prepared).tolist() == [plain_value(rows, i, i, kernel) for i in everyone]
 
 
@@ -72,17 +87,17 @@ def test_values_by_definition(kernel: Kernel) -> None:
     rows = rows_with_everything()
     K = dense_kernel(rows, rows, kernel)
     prepared = reference.prepare(rows, kernel)
-    found = np.array([reference.kernel_row(prepared, i, np.arange(rows.n)) for i in range(rows.n)])
+    found = np.array([kernel_row(prepared, i, np.arange(rows.n)) for i in range(rows.n)])
     np.testing.assert_allclose(found, K, rtol=1e-12, atol=1e-14)
 
 
 def test_others_in_any_order_and_number() -> None:
     rows = rows_with_everything()
     prepared = reference.prepare(rows, Kernel(RBF, 0.3))
-    row = reference.kernel_row(prepared, 2, np.arange(rows.n))
+    row = kernel_row(prepared, 2, np.arange(rows.n))
     chosen = np.array([7, 2, 2, 19, 0])
-    assert reference.kernel_row(prepared, 2, chosen).tolist() == row[chosen].tolist()
-    assert reference.kernel_row(prepared, 2, chosen[:0]).tolist() == []
+    assert kernel_row(prepared, 2, chosen).tolist() == row[chosen].tolist()
+    assert kernel_row(prepared, 2, chosen[:0]).tolist() == []
     assert not prepared.scatter.any()
 
 
@@ -91,5 +106,5 @@ def test_precomputed_values_go_by_serial() -> None:
     whole = precomputed(K, np.ones(6), 1.0)
     part = whole.rows.take(np.array([4, 1, 3]))
     prepared = reference.prepare(part, whole.kernel)
-    assert reference.kernel_row(prepared, 0, np.array([2, 0, 1])).tolist() == [K[4, 3], K[4, 4], K[4, 1]]
+    assert kernel_row(prepared, 0, np.array([2, 0, 1])).tolist() == [K[4, 3], K[4, 4], K[4, 1]]
     assert reference.diagonal(prepared).tolist() == [K[4, 4], K[1, 1], K[3, 3]]

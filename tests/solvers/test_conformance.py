@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from statistics import median
 
@@ -105,6 +105,11 @@ def test_it_gives_a_reason_or_runs(name: str, case: Case) -> None:
     result = run(solver, case.problem, solver.Options(), eps=1e-3)
     assert result.status in (Status.CONVERGED, Status.COMPLETED)
     assert_valid(name, result.solution, case.problem)
+
+
+@solver_names
+def test_every_option_says_what_it_is(name: str) -> None:
+    assert all(option.metadata.get("help") for option in fields(solvers.solver(name).Options))
 
 
 @solver_names

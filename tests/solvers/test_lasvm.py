@@ -18,8 +18,8 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import rng, support
 from svmkit.engine.kernels import Engine
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
-from svmkit.solvers import lasvm
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
+from svmkit.solvers import lasvm, lasvm_selection
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -469,6 +469,25 @@ def test_rows_with_more_features_than_the_first() -> None:
     lasvm.extend(state, narrow, np.array([1.0, -1.0]), np.ones(2))
     lasvm.extend(state, wide, np.array([1.0]), np.ones(1))
     assert lasvm.solution(state).basis.n_features == 3
+
+
+@pytest.mark.parametrize("selection", ["active", "autoactive", "gradient"])
+def test_each_example_is_chosen_once_where_kernel_values_overflow(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = points(60, 3, seed=8)
+    X[::7] *= 2e4
+    case = problem(X, y, Kernel(POLYNOMIAL, 1.0, 0.0, 100))
+    chosen: list[int] = []
+    take_out = lasvm_selection.Selection.take_out
+
+    def noted(self: lasvm_selection.Selection, row: int) -> None:
+        chosen.append(row)
+        take_out(self, row)
+
+    monkeypatch.setattr(lasvm_selection.Selection, "take_out", noted)
+    state = lasvm.start(case, lasvm.Options(selection=selection, candidates=10), EPS, 0)
+    while len(chosen) < 60:
+        lasvm.advance(state, 1)
+    assert sorted(chosen) == list(range(60))
 
 
 @pytest.mark.parametrize(

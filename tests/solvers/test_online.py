@@ -163,18 +163,18 @@ def test_perceptron_equals_the_algorithm_written_plainly(kernel: Kernel, options
 # --- pegasos --------------------------------------------------------------------------------------------------------------
 
 
-def naive_pegasos(X: Floats, y: Floats, omega: Floats, lam: float, options: pegasos.Options, constant: float) -> Any:
-    """w at the end (the constant feature's last), f before each example, of one pass in order."""
+def naive_pegasos(X: Floats, y: Floats, omega: Floats, lam: float, options: pegasos.Options, constant: float, end: bool) -> Any:
+    """w after one pass in order (the constant feature's last), f before each example; at the ``end`` all are learned."""
     Z = np.hstack([X, np.full((len(X), 1), constant)])
     w, total, weights, t, k = np.zeros(Z.shape[1]), np.zeros(Z.shape[1]), 0.0, 1, options.batch
     before = np.empty(len(y))
     for first in range(0, len(y), k):
         batch = np.arange(first, min(first + k, len(y)))
         before[batch] = Z[batch] @ (total / weights if weights else w)
-        if len(batch) < k:
+        if len(batch) < k and not end:
             break
         wrong = [i for i in batch if y[i] * (Z[i] @ w) < 1 and Z[i].any()]
-        w = (1 - 1 / t) * w + sum((omega[i] * y[i] * Z[i] for i in wrong), np.zeros(len(w))) / (lam * t * k)
+        w = (1 - 1 / t) * w + sum((omega[i] * y[i] * Z[i] for i in wrong), np.zeros(len(w))) / (lam * t * len(batch))
         if options.projection:
             w *= min(1.0, 1 / np.sqrt(lam) / max(np.linalg.norm(w), 1e-300))
         weight = {"none": 0.0, "uniform": 1.0, "step": float(t)}[options.average]
@@ -201,17 +201,22 @@ def test_pegasos_equals_the_algorithm_written_plainly(options: dict[str, Any], f
     lam = 1e-3
     asked = pegasos.Options(**options)
     constant = asked.bias if "bias" in options else 0.0
-    expected, before = naive_pegasos(X.astype(float), y, weight, lam, asked, constant)
+    _, before = naive_pegasos(X.astype(float), y, weight, lam, asked, constant, end=False)
     state = pegasos.start_stream(Stream(Kernel(LINEAR), None, lam, "free" if constant else "none"), asked, 1e-3, 0)
     cuts = [0, 5, 6, 400, N]
     f = np.concatenate([pegasos.extend(state, rows.part(a, b), y[a:b], weight[a:b]) for a, b in itertools.pairwise(cuts)])
     np.testing.assert_allclose(f, before, rtol=1e-8, atol=1e-9 * np.abs(before).max())
-    found = pegasos.solution(state)
-    w = np.zeros(X.shape[1] + 1)
-    if found.n_support:
-        w[found.basis.indices] = found.basis.data
-    np.testing.assert_allclose(w[1:], expected[:-1], rtol=1e-8, atol=1e-9 * max(np.abs(expected).max(), 1e-300))
-    assert found.rho == pytest.approx(-constant * expected[-1], rel=1e-8)
+    for end in (False, True):
+        if end:
+            assert pegasos.finish(state, 1).completed
+        expected, _ = naive_pegasos(X.astype(float), y, weight, lam, asked, constant, end)
+        found = pegasos.solution(state)
+        w = np.zeros(X.shape[1] + 1)
+        if found.n_support:
+            w[found.basis.indices] = found.basis.data
+        np.testing.assert_allclose(w[1:], expected[:-1], rtol=1e-8, atol=1e-9 * max(np.abs(expected).max(), 1e-300))
+        assert found.rho == pytest.approx(-constant * expected[-1], rel=1e-8)
+    assert pegasos.progress(state).steps == N
 
 
 # --- features -------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine.conjugate import Line, search
 from svmkit.engine.rng import permutation
+from svmkit.errors import UsageError
 from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import scs
 
@@ -166,3 +167,31 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     progress = scs.advance(scs.start(case, scs.Options(), 1e-3, 0), EVERY)
     assert progress.completed
     assert not progress.done
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"iterations": 0}, "iterations=0: must be at least 1"),
+        ({"first": 0}, "first=0"),
+        ({"sample": -3}, "sample=-3"),
+        ({"growth": -0.5}, r"growth=-0.5: must lie in 0 … 1e\+09"),
+        ({"growth": np.inf}, "growth=inf"),
+        ({"validation": np.inf}, "validation=inf"),
+        ({"eta1": -1.0}, "eta1=-1"),
+        ({"factor": 0.0}, "factor=0: must be greater than 1"),
+        ({"m1": 0.0}, "m1=0, m2=0.02: must be 0 < m2 < m1 < 0.5"),
+        ({"m2": 0.0}, "m1=0.1, m2=0"),
+    ],
+)
+def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
+    with pytest.raises(UsageError, match=f"-O {says}"):
+        scs.start(asked(20, 1.0), scs.Options(**given), 1e-3, 0)
+
+
+@pytest.mark.parametrize("key", ["growth", "validation", "eta1", "eta2", "delta", "least"])
+@pytest.mark.parametrize("value", [0.0, 1e9])
+def test_options_at_their_ends(key: str, value: float) -> None:
+    state = scs.start(asked(20, 1.0), scs.Options(first=5, **{key: value}), 1e-3, 0)
+    progress = scs.advance(state, EVERY)
+    assert progress.done or progress.completed

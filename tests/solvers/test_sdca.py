@@ -305,7 +305,7 @@ def test_several_classes_and_weights_as_the_exact_solver_does(kernel: str) -> No
         test = data("three.t").rows
         decisions = [decision_values(found.model, test) for found in (ours, theirs)]
         np.testing.assert_allclose(decisions[0], decisions[1], atol=1e-4)
-        assert ours.dual == pytest.approx(theirs.dual, rel=1e-8)
+        assert ours.certificate.dual == pytest.approx(theirs.certificate.dual, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", ["two", "three"])

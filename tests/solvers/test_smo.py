@@ -12,6 +12,7 @@ import zoo
 
 from svmkit.data import Ints
 from svmkit.engine import active, kernels
+from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import ipm, smo, smo_pace
 from svmkit.trace import Progress
@@ -137,11 +138,10 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
 
-def test_options_outside_their_range_are_brought_into_it() -> None:
-    problem = large(50)
-    for working_set in (-3, 0, 1, 10**6):
-        _, progress = run(problem, working_set=working_set)
-        assert progress.done
+@pytest.mark.parametrize("working_set", [-5, 0, 3, 4097])
+def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
+    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must lie in 4 … 4096"):
+        run(large(50), working_set=working_set)
 
 
 def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from zoo import named, points, problem
 from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine.conjugate import Line, least_norm, search
+from svmkit.errors import UsageError
 from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import wolfe
 
@@ -143,3 +144,17 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     progress = wolfe.advance(wolfe.start(case, wolfe.Options(), 1e-3, 0), EVERY)
     assert progress.completed
     assert not progress.done
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"iterations": 0}, "iterations=0: must be at least 1"),
+        ({"bundle": 0}, "bundle=0: must be at least 2"),
+        ({"m1": 0.0}, "m1=0, m2=0.02: must be 0 < m2 < m1 < 0.5"),
+        ({"m2": 0.0}, "m1=0.1, m2=0"),
+    ],
+)
+def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
+    with pytest.raises(UsageError, match=f"-O {says}"):
+        wolfe.start(asked(20, 1.0), wolfe.Options(**given), 1e-3, 0)

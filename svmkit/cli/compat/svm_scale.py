@@ -78,14 +78,16 @@ def _scale(call: Call) -> None:
     if call.save is not None:
         check_output(call.save, f"can't open file {call.save}")
     announce_compiling("svm-scale")
-    from svmkit.cli.compat.scaled_text import scaled_lines
+    from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.scaling import count_nonzeros
 
     dataset = _read(call.data)
     if _has_index_0(dataset):
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
-    for lines in scaled_lines(dataset, scaling):
+    heads = _heads(dataset, scaling)
+    words = Words(lambda first, last: heads[first:last], "{}:".format, "{:g} ".format)
+    for lines in scaled_lines(dataset.rows, scaling, words):
         sys.stdout.buffer.write(lines)
     sys.stdout.flush()
     before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
@@ -113,6 +115,25 @@ def _read(path: str) -> Dataset:
 
 def _has_index_0(dataset: Dataset) -> bool:
     return bool(dataset.rows.indices.min(initial=1) < 1)
+
+
+def _heads(dataset: Dataset, scaling: Scaling) -> list[str]:
+    """Label, and query and cost where the data have them, of each line."""
+    import numpy as np
+
+    from svmkit.scaling import scale_labels
+
+    labels = scale_labels(scaling, dataset.y)
+    distinct, which = np.unique(labels.view(np.int64), return_inverse=True)
+    texts = [f"{label:.17g} " for label in distinct.view(np.float64).tolist()]
+    heads = [texts[code] for code in which.tolist()]
+    if dataset.qid is not None:
+        heads = [f"{head}qid:{qid} " if qid else head for head, qid in zip(heads, dataset.qid.tolist(), strict=True)]
+    if dataset.weight is not None:
+        heads = [
+            f"{head}cost:{cost:.17g} " if cost != 1 else head for head, cost in zip(heads, dataset.weight.tolist(), strict=True)
+        ]
+    return heads
 
 
 def _scaling(call: Call, dataset: Dataset) -> Scaling:

@@ -41,8 +41,6 @@ options:
 -q : quiet, nothing on standard output but -v's result
 """
 
-_LEAST_CAP, _CAP_FACTOR = 10_000_000, 100
-
 
 @dataclass
 class Call:
@@ -168,6 +166,11 @@ def check_parameters(call: Call) -> None:
             raise SvmkitError(f"ERROR: {message}")
 
 
+def most_steps(n: int) -> int:
+    """svm-train's limit of iterations for a machine of n examples."""
+    return max(10_000_000, 100 * n)
+
+
 def _config(call: Call, n: int) -> TrainConfig:
     return TrainConfig(
         kernel=KERNELS[call.kernel],
@@ -180,7 +183,7 @@ def _config(call: Call, n: int) -> TrainConfig:
         shrinking=call.shrinking == 1,
         class_weight=tuple(call.weights),
         solver="pair" if os.environ.get("SVMKIT_EXACT") == "1" else "smo",
-        max_iter=max(_LEAST_CAP, _CAP_FACTOR * n),
+        max_iter=most_steps(n),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from svmkit.cli.compat.svm_train import most_steps
 from svmkit.cli.compat.tool import say, warn
 from svmkit.config import TrainConfig
 from svmkit.fit import ONE_CLASS, FitResult
@@ -32,7 +33,7 @@ class TrainingText:
     def machine(self, pair: Pair, result: SolverResult) -> None:
         """What ``fit`` calls as its ``on_machine``."""
         self.dots = 0
-        self._warn_if_unfinished(result)
+        self._warn_if_unfinished(pair, result)
         if not self.quiet:
             self._inform(_block(pair, result))
 
@@ -51,11 +52,12 @@ class TrainingText:
         if not self.quiet:
             say(text)
 
-    def _warn_if_unfinished(self, result: SolverResult) -> None:
-        cap = self.config.max_iter
-        if cap is not None and result.steps >= cap:
+    def _warn_if_unfinished(self, pair: Pair, result: SolverResult) -> None:
+        if result.status is Status.CONVERGED:
+            return
+        if result.status is Status.MAX_ITER or result.steps >= most_steps(pair.problem.n):
             warn("\nWARNING: reaching max number of iterations")
-        elif result.status is not Status.CONVERGED and result.report is None:  # svm-train's own steps end as svm-train does
+        elif result.report is None:  # svm-train's own steps end as svm-train does
             warn(
                 f"\nWARNING: no further progress is possible in floating point; the violation is "
                 f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}"

@@ -172,7 +172,7 @@ def test_many_pieces_make_the_same_text(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir()
     (folder / "long").write_text("".join(f"{r} {1 + r % 7}:{r % 11} {8 + r % 5}:{r / 7}\n" for r in range(500)))
     whole = ours("svm-scale", ["long"], folder)
-    monkeypatch.setattr("svmkit.cli.compat.scaled_text._PAIRS_A_PIECE", 13)
+    monkeypatch.setattr("svmkit.cli.scaled_text._PAIRS_A_PIECE", 13)
     assert ours("svm-scale", ["long"], folder) == whole
-    monkeypatch.setattr("svmkit.cli.compat.scaled_text._BYTES_A_PIECE", 1)
+    monkeypatch.setattr("svmkit.cli.scaled_text._BYTES_A_PIECE", 1)
     assert ours("svm-scale", ["long"], folder) == whole

@@ -9,13 +9,22 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from old_tools import Outcome, genuine, needs_tools, ours, start, without_compiling
+from zoo import named
 
 from svmkit.cli.compat import svm_train
 from svmkit.cli.compat.argv import Usage
+from svmkit.cli.compat.training_text import TrainingText
+from svmkit.config import TrainConfig
+from svmkit.pairs import Pair
+from svmkit.solvers import pair
+from svmkit.solvers.base import run
+from svmkit.trace import Status
 
 #: Calls that train. Their numbers are exact in single precision, to which Debian's 3.24 rounds the values of options.
 TRAINING = [
@@ -251,6 +260,16 @@ def test_a_full_disk_is_svm_trains_first_line(folder: Path, tmp_path: Path) -> N
     _, err = process.communicate(timeout=60)
     text = "can't save model to file m\ncan't write m: File too large; nothing was overwritten\n"
     assert (process.returncode, without_compiling(err.decode())) == (1, text)
+
+
+@pytest.mark.parametrize(("steps", "says"), [(10_000_000, True), (9_999_999, False)])
+def test_a_machine_has_its_own_limit_of_iterations(steps: int, says: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    """A file of 300,000 examples allows 30 million; a machine of few of them ends after 10 million."""
+    problem = named("two rows")
+    result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.STALLED, steps=steps)
+    text = TrainingText(True, 1000, TrainConfig(solver="pair", max_iter=30_000_000))
+    text.machine(Pair(0, 1, np.arange(problem.n), problem), result)
+    assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n" * says
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])

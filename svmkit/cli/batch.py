@@ -1,0 +1,123 @@
+"""``svmkit train`` on all of the data at once, which is its plain mode; and what cross-validation does alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from svmkit.cli import files, initial, report
+from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+
+if TYPE_CHECKING:
+    from svmkit.data import Dataset
+    from svmkit.fit import FitResult
+    from svmkit.trace import Status
+    from svmkit.warm import Warm
+
+
+def train_batch(
+    data: str,
+    model: str,
+    config: TrainConfig,
+    *,
+    balance: str | None,
+    init: str | None,
+    given: set[str],
+    holdout: str | None,
+    trace: str | None,
+    as_json: bool,
+    quiet: bool,
+    strict: bool,
+) -> int:
+    """Trains on DATA, writes MODEL, reports; the exit code. ``given`` are the kernel's options that the command line gives."""
+    with Reporter(quiet, config) as reporter:
+        files.begin(config.threads, reporter)
+        dataset = files.read_training(data, config, reporter)
+        config = balanced(config, dataset) if balance else config
+        training, held_out = files.set_aside(dataset, holdout, config, reporter)
+        warm = None
+        if init is not None:
+            config, warm = initial.go_on(init, training, config, given=given, reporter=reporter)
+            training = warm.dataset
+        with Interrupts(quiet) as stop:
+            lost: list[str] = []
+            result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
+            _save(result, model)
+            _report(result, model, held_out, as_json, reporter)
+    for text in lost:
+        reporter.warn(text)
+    if stop.interrupted():
+        return stop.exit_code
+    if lost:
+        return 1
+    return 3 if strict and not complete(result.status) else 0
+
+
+def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
+    """``config`` with each class weighted by n/(k n_class), on top of the weights given."""
+    import numpy as np
+
+    labels, counts = np.unique(np.trunc(dataset.y), return_counts=True)
+    factors = dataset.n / (len(labels) * counts)
+    weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
+    return dataclasses.replace(config, class_weight=config.class_weight + weights)
+
+
+def n_machines(dataset: Dataset, config: TrainConfig) -> int:
+    """The machines of one model."""
+    import numpy as np
+
+    classes, _ = np.unique(np.trunc(dataset.y), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
+    n_class = len(classes)
+    return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
+
+
+def complete(status: Status) -> bool:
+    """Whether training ran to its own end."""
+    return status.value in ("CONVERGED", "COMPLETED")
+
+
+def _fit(
+    dataset: Dataset,
+    held_out: Dataset | None,
+    config: TrainConfig,
+    trace: str | None,
+    reporter: Reporter,
+    stop: Interrupts,
+    on_lost_trace: Callable[[str], None],
+    warm: Warm | None,
+) -> FitResult:
+    from svmkit.fit import fit
+    from svmkit.io.traces import TraceWriter
+
+    machines = reporter.machines(n_machines(dataset, config))
+    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
+        return fit(
+            dataset,
+            config,
+            interrupted=stop.interrupted,
+            on_progress=machines.progress,
+            on_machine=machines.done,
+            on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
+            on_warning=reporter.warn,
+            holdout=held_out,
+            warm=warm,
+        )
+
+
+def _save(result: FitResult, path: str) -> None:
+    from svmkit.io.model_libsvm import write_model
+
+    write_model(path, result.model)
+
+
+def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+    values = report.training(result, path)
+    line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
+    if held_out is not None:
+        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
+    report.tell(values, line, complete=complete(result.status), as_json=as_json, reporter=reporter)
