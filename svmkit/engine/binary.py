@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, helper, intrinsic
-from svmkit.engine.columns import both_precisions
+from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
 from svmkit.engine.vector import REGISTER_BYTES, weighted_sum_4, weighted_sum_8
 
 #: Columns to a register of bytes; a table is 1, 2 or 4 registers wide.
