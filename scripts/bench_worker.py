@@ -73,7 +73,11 @@ def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
         position = np.full(train.n, -1)
         position[pair.examples] = np.arange(pair.problem.n)
         found.append(certificate(pair.problem, position[place[machine.index]], machine.coef, machine.rho))
-    return {"primal": sum(f[0] for f in found), "dual": sum(f[1] for f in found), "violation": max(f[2] for f in found)}
+    return {
+        "primal": sum(f[0] for f in found),
+        "dual": sum(f[1] for f in found),
+        "violation": float(np.max([f[2] for f in found])),
+    }
 
 
 def certificate(problem: Any, origin: Any, coef: Any, rho: float) -> tuple[float, float, float]:
