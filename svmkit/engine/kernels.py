@@ -155,7 +155,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     stride = -(-len(columns) // 128) * 128
     padded = np.zeros((weights.shape[1], stride))
     padded[:, : len(columns)] = weights.T
-    rest = (*_arrays(basis), columns, padded.reshape(-1), stride, out)
+    product = (padded.reshape(-1), stride, out)
+    rest = (*_arrays(basis), columns, *product)
     every = np.arange(left.n)
 
     def piece(r0: int, r1: int) -> None:
@@ -166,7 +167,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
-            apply_binary[real](_lanes(real), *lists, *rest[-3:], *_binary_space(kernel, real, width, len(columns)))
+            apply_binary[real](_lanes(real), *lists, *product, *_binary_space(kernel, real, width, len(columns)))
         else:
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width, len(columns)))
 
@@ -195,9 +196,8 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
-    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
-    head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns)
-    step = 4 * BYTES if form == "binary" else _block_columns(real)
+    form = _common_form(left, basis)
+    step = 4 * BYTES if form == "binary" else _block_columns(left.real)
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
     if form == "sorted":  # a row's features are looked up once a piece
@@ -206,19 +206,28 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     def piece(number: int) -> None:
         c0 = n_steps * number // n_pieces * step
         c1 = min(n_steps * (number + 1) // n_pieces * step, len(columns))
-        if form == "sorted":
-            block_sorted[real](*head, c0, c1, out, *_sorted_space(basis, columns, real, width))
-        elif form == "tiled":
-            block_tiled[real](*head, c0, c1, out, *_tiled_space(real, width, c1 - c0))
-        elif form == "binary":
-            lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
-            block_binary[real](*lists, c0, c1, out, *_binary_space(kernel, real, width, c1 - c0))
-        else:
-            block_table[real](*head, c0, c1, out, *_table_space(real, width, c1 - c0))
-        if _far(left, basis, form):
-            put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
+        _fill_piece(kernel, left, rows, basis, columns, c0, c1, out)
 
     parallel.run_pieces(piece, n_pieces)
+
+
+def _fill_piece(
+    kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, c0: int, c1: int, out: NDArray[Any]
+) -> None:
+    """Columns c0 … c1−1 of ``_fill``, by the loop that suits the rows."""
+    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
+    head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
+    if form == "sorted":
+        block_sorted[real](*head, *_sorted_space(basis, columns, real, width))
+    elif form == "tiled":
+        block_tiled[real](*head, *_tiled_space(real, width, c1 - c0))
+    elif form == "binary":
+        lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
+        block_binary[real](*lists, c0, c1, out, *_binary_space(kernel, real, width, c1 - c0))
+    else:
+        block_table[real](*head, *_table_space(real, width, c1 - c0))
+    if _far(left, basis, form):
+        put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
 
 def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any]) -> None:
@@ -226,7 +235,7 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
     if kernel.kind == PRECOMPUTED:
         out[:] = packed.gram[np.ix_(numbers, packed.serial - 1)]
         return
-    real, width, count = packed.real, _width(packed, packed), len(numbers)
+    count = len(numbers)
     if count == 0:
         return
     every = np.arange(packed.n)
@@ -234,20 +243,9 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
     def piece(r0: int, r1: int) -> None:
         for first in range(r0, r1, STRIP_ROWS):
             rows = every[first : min(first + STRIP_ROWS, r1)]
-            values = np.empty((len(rows), count), real)
-            head = (*_shape(kernel, real), *_arrays(packed), rows, 0, len(rows), *_arrays(packed), numbers, 0, count, values)
-            if packed.form == "sorted":
-                block_sorted[real](*head, *_sorted_space(packed, numbers, real, width))
-            elif packed.form == "tiled":
-                block_tiled[real](*head, *_tiled_space(real, width, count))
-            elif packed.form == "binary":
-                lists = (packed.indptr, packed.indices, rows, 0, len(rows), packed.indptr, packed.indices, numbers)
-                block_binary[real](*lists, 0, count, values, *_binary_space(kernel, real, width, count))
-            else:
-                block_table[real](*head, *_table_space(real, width, count))
-            if _far(packed, packed, packed.form):
-                put_apart(*_arrays(packed), rows, *_arrays(packed), numbers, 0, count, values)
-            turn[real, out.dtype.str[1:]](values, first, out)
+            values = np.empty((len(rows), count), packed.real)
+            _fill_piece(kernel, packed, rows, packed, numbers, 0, count, values)
+            turn[packed.real, out.dtype.str[1:]](values, first, out)
 
     _for_row_pieces(packed, packed.form, count, piece)
 
