@@ -27,6 +27,8 @@ SHARED = {
         "table",
         "tiled",
         "binary",
+        "pixels",
+        "words",
         "sorted",
         "apart",
         "linear",

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
-from svmkit.engine.vector import REGISTER_BYTES, weighted_sum_4, weighted_sum_8
+from svmkit.engine.columns import weighted
+from svmkit.engine.vector import REGISTER_BYTES
 
 #: Columns to a register of bytes; a table is 1, 2 or 4 registers wide.
 BYTES = REGISTER_BYTES
@@ -153,18 +154,6 @@ def _values(indptr: Any, indices: Any, r: Any, powers: Any, W: Any, ones: Any, n
         byte_values_1(W, ones, indices, indptr[r], indptr[r + 1], powers, values)
 
 
-@helper(ORDERED)
-def _weighted(lanes: Any, values: Any, n_columns: Any, weights: Any, w0: Any) -> Any:
-    """Σ_c values[c] · weights[w0 + c]."""
-    total, c = 0.0, 0
-    while n_columns - c > 4 * lanes:
-        total += weighted_sum_8(values[c:], weights, w0 + c)
-        c += 8 * lanes
-    if c < n_columns:
-        total += weighted_sum_4(values[c:], weights, w0 + c)
-    return total
-
-
 def _apply_binary(
     lanes: Any, indptr: Any, indices: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
     weights: Any, stride: Any, out: Any, powers: Any, W: Any, ones: Any, values: Any,
@@ -177,7 +166,7 @@ def _apply_binary(
         for r in range(r0, r1):
             _values(indptr, indices, r, powers, W, ones, n_columns, values)
             for j in range(out.shape[1]):
-                out[r, j] += _weighted(lanes, values, n_columns, weights, j * stride + c)
+                out[r, j] += weighted(lanes, values, n_columns, weights, j * stride + c)
 
 
 def _block_binary(

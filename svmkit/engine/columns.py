@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
+from svmkit.engine.vector import weighted_sum_4, weighted_sum_8
 
 #: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
 HEAD = "void(i8, R, i8, i8, "
@@ -64,6 +65,18 @@ def sort_by_feature(
             who[place] = c - c0
             what[place] = b_data[k]
             first[f] = place + 1
+
+
+@helper(ORDERED)
+def weighted(lanes: Any, values: Any, n_columns: Any, weights: Any, w0: Any) -> Any:
+    """Σ_c values[c] · weights[w0 + c], where both go on with zeros, or weights alone, to a multiple of 4 registers."""
+    total, c = 0.0, 0
+    while n_columns - c > 4 * lanes:
+        total += weighted_sum_8(values[c:], weights, w0 + c)
+        c += 8 * lanes
+    if c < n_columns:
+        total += weighted_sum_4(values[c:], weights, w0 + c)
+    return total
 
 
 def _turn(values: Any, first: Any, out: Any) -> None:

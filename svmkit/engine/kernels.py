@@ -22,7 +22,8 @@ from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, add_products, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, block_binary
 from svmkit.engine.columns import turn
-from svmkit.engine.packed import Form, Packed, Real, form_of, pack, renumbered, training_precision
+from svmkit.engine.packed import Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
+from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
 from svmkit.engine.tiled import CHUNK_ROWS, apply_tiled, block_tiled
@@ -34,7 +35,7 @@ WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
-PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16}
+PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
 #: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
 BLOCK_PIECE_VALUES = 65_536
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
@@ -51,7 +52,8 @@ class Engine:
         self.rows = rows
         self.kernel = kernel
         (narrow,) = renumbered(rows)
-        self.packed = pack(narrow, kernel, real or training_precision(rows, kernel))
+        real = real or training_precision(rows, kernel)
+        self.packed = pack(narrow, kernel, real, layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
 
     def diagonal(self) -> Floats:
@@ -113,9 +115,10 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
         for j in range(weights.shape[1]):
             out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
         return out
-    columns, form = pack(parts[-1], kernel, real), form_of(parts[0], kernel)
+    layout = layout_of(parts[0], parts[-1], kernel, real)
+    columns = pack(parts[-1], kernel, real, layout)
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
-        packed = replace(pack(parts[0].part(first, last), kernel, real), form=form)
+        packed = pack(parts[0].part(first, last), kernel, real, layout)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
     return out
 
@@ -125,14 +128,17 @@ class Columns:
 
     def __init__(self, rows: Rows, kernel: Kernel, real: Real = "f8") -> None:
         self.rows, self.kernel, self.real = rows, kernel, real
-        self._packed = pack(rows, kernel, real)
+        self._packed: dict[Layout, Packed] = {}
 
     def block(self, left: Rows) -> NDArray[Any]:
         """K(left, rows), (left.n, rows.n)."""
         narrow, own = renumbered(left, self.rows)
-        packed = self._packed if own is self.rows else pack(own, self.kernel, self.real)
+        layout = layout_of(narrow, own, self.kernel, self.real)
+        if layout not in self._packed or own is not self.rows:
+            self._packed = {layout: pack(own, self.kernel, self.real, layout)}
+        ready = pack(narrow, self.kernel, self.real, layout)
         out = np.empty((left.n, own.n), dtype=self.real)
-        _fill(self.kernel, pack(narrow, self.kernel, self.real), np.arange(left.n), packed, np.arange(own.n), out)
+        _fill(self.kernel, ready, np.arange(left.n), self._packed[layout], np.arange(own.n), out)
         return out
 
 
@@ -148,8 +154,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
-    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
-    if _far(left, basis, form):
+    real, form, width = left.real, left.form, _width(left, basis)
+    if left.far or basis.far:
         _accumulate_apart(kernel, left, basis, columns, weights, out)
         return
     stride = -(-len(columns) // 128) * 128
@@ -168,6 +174,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply_binary[real](_lanes(real), *lists, *product, *_binary_space(kernel, real, width, len(columns)))
+        elif form == "pixels":
+            space = _pixel_space(real, width, len(columns))
+            apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
             apply_table[real](*head, r0, r1, *rest, *_table_space(real, width, len(columns)))
 
@@ -196,11 +205,10 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
-    form = _common_form(left, basis)
-    step = 4 * BYTES if form == "binary" else _block_columns(left.real)
+    step = {"binary": 4 * BYTES, "pixels": 8 * SUMS}.get(left.form, _block_columns(left.real))
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
-    if form == "sorted":  # a row's features are looked up once a piece
+    if left.form == "sorted":  # a row's features are looked up once a piece
         n_pieces = min(n_pieces, parallel.threads())
 
     def piece(number: int) -> None:
@@ -215,7 +223,7 @@ def _fill_piece(
     kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints, c0: int, c1: int, out: NDArray[Any]
 ) -> None:
     """Columns c0 … c1−1 of ``_fill``, by the loop that suits the rows."""
-    real, form, width = left.real, _common_form(left, basis), _width(left, basis)
+    real, form, width = left.real, left.form, _width(left, basis)
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
     if form == "sorted":
         block_sorted[real](*head, *_sorted_space(basis, columns, real, width))
@@ -224,9 +232,11 @@ def _fill_piece(
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
         block_binary[real](*lists, c0, c1, out, *_binary_space(kernel, real, width, c1 - c0))
+    elif form == "pixels":
+        block_pixels[real](*head[:4], left.factor, *head[4:], *_pixel_space(real, width, c1 - c0))
     else:
         block_table[real](*head, *_table_space(real, width, c1 - c0))
-    if _far(left, basis, form):
+    if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
 
@@ -253,18 +263,6 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
 def _width(left: Packed, basis: Packed) -> int:
     """Places for every feature number of either."""
     return max(left.n_features, basis.n_features) + 1
-
-
-def _common_form(left: Packed, basis: Packed) -> Form:
-    """That of the rows on the left, unless the basis is too wide for a table, or only they are all ones."""
-    if basis.form == "sorted":
-        return "sorted"
-    return "table" if left.form == "binary" != basis.form else left.form
-
-
-def _far(left: Packed, basis: Packed, form: Form) -> bool:
-    """Whether some values must take differences (apart.py), which counting never does."""
-    return form != "binary" and (left.far or basis.far)
 
 
 def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None:
@@ -340,6 +338,21 @@ def _binary_space(kernel: Kernel, real: Real, width: int, n_columns: int) -> tup
         spaces[key] = (table, np.empty(4 * BYTES, np.uint8), _aligned((4 * BYTES,), real))
     table, ones, values = spaces[key]
     return _powers(kernel.gamma, real), table[: width * columns].reshape(width, columns), ones[:columns], values[:columns]
+
+
+def _pixel_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
+    """This thread's table of words, starts and values for a block."""
+    columns, widest = SUMS, 8 * SUMS
+    while columns < min(n_columns, widest):
+        columns *= 2
+    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("pixels", {})
+    key = (real, width)
+    if key not in spaces:
+        spaces.clear()
+        table = _aligned((width * widest,), "f4").view(np.int32)
+        spaces[key] = (table, np.empty(widest, np.int32), _aligned((widest,), real))
+    table, starts, values = spaces[key]
+    return table[: width * columns].reshape(width, columns), starts[:columns], values
 
 
 @cache

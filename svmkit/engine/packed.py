@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.binary import MOST_ONES
 from svmkit.engine.tiled import TILE_FEATURES
+from svmkit.engine.words import pack_words, units_of
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
-#: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py.
-Form = Literal["table", "tiled", "sorted", "binary"]
+#: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
+Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
 #: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
 #: estimate in ``training_precision`` is below the second number.
@@ -34,11 +35,19 @@ TABLE_FEATURES = 4096
 TILED_NONZEROS = 6
 
 
+class Layout(NamedTuple):
+    """How rows are packed; ``units`` as in words.py, for its form."""
+
+    form: Form
+    units: float = 0.0
+
+
 @dataclass(frozen=True)
 class Packed:
     """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows.
 
-    ``far``: some values take differences (apart.py).
+    ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
+    and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group.
     """
 
     real: Real
@@ -51,6 +60,7 @@ class Packed:
     gram: Floats
     serial: Ints
     far: bool = False
+    factor: float = 0.0
 
     @property
     def n(self) -> int:
@@ -75,6 +85,7 @@ class Packed:
             gram=self.gram[index] if precomputed else self.gram,
             serial=self.serial[index] if precomputed else self.serial,
             far=self.far,
+            factor=self.factor,
         )
 
 
@@ -93,15 +104,17 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     )
 
 
-def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
-    """``rows`` scaled for ``kernel`` in the given precision."""
+def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
+    """``rows`` scaled for ``kernel`` in the given precision, for the loops that ``layout_of`` has found to suit."""
+    if layout.form == "pixels":
+        return _pack_pixels(rows, kernel, real, layout.units)
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
     data = np.empty(len(rows.data), dtype=real)
     np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
     half = 0.5 * rows.sqnorms() * scale**2
     return Packed(
         real=real,
-        form=form_of(rows, kernel),
+        form=layout.form,
         n_features=rows.n_features,
         indptr=rows.indptr,
         indices=rows.indices,
@@ -109,7 +122,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real) -> Packed:
         half=half.astype(real),
         gram=rows.gram,
         serial=rows.serial,
-        far=real == "f8" and kernel.kind == RBF and bool((half > FAR_HALF).any()),
+        far=real == "f8" and kernel.kind == RBF and layout.form != "binary" and bool((half > FAR_HALF).any()),
     )
 
 
@@ -122,7 +135,7 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
-    if _counts(rows, kernel):
+    if _special(rows, kernel, "f4") is not None:
         return "f4"
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
@@ -134,20 +147,42 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
     return "f4" if largest < 1e30 else "f8"
 
 
-def form_of(rows: Rows, kernel: Kernel) -> Form:
-    """Which loops suit the rows, by their features, how crowded these are, and whether every value is 1."""
-    width = rows.n_features + 1
-    if width > TABLE_FEATURES:
-        return "sorted"
-    if _counts(rows, kernel):
-        return "binary"
-    crowded = len(rows.indices) * TILE_FEATURES > TILED_NONZEROS * rows.n * width
-    return "tiled" if crowded and width > 2 * TILE_FEATURES else "table"
+def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
+    """Which loops suit rows against those of a basis: by their features, how crowded these are, and what the values are.
+
+    The special loops need both to be of their kind; otherwise those on the left decide, unless the basis is too wide.
+    """
+    kinds = [_special(rows, kernel, real) for rows in ((left,) if left is basis else (left, basis))]
+    if kinds[0] is not None and kinds[0] == kinds[-1]:
+        return kinds[0]
+    if max(left.n_features, basis.n_features) >= TABLE_FEATURES:
+        return Layout("sorted")
+    width = left.n_features + 1
+    crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
+    return Layout("tiled" if crowded and width > 2 * TILE_FEATURES else "table")
 
 
-def _counts(rows: Rows, kernel: Kernel) -> bool:
-    """Whether kernel values can be had by counting (binary.py): rbf, every value 1 and not too many to a row; AVX-512."""
-    if kernel.kind != RBF or rows.n_features >= TABLE_FEATURES or not cpu_has("avx512bw"):
-        return False
-    longest = int(np.diff(rows.indptr).max(initial=0))
-    return longest <= MOST_ONES and bool((rows.data == 1.0).all())
+def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
+    """With AVX-512: counting for rbf where every value is 1, and not too many to a row; or small whole numbers."""
+    if rows.n_features >= TABLE_FEATURES or rows.precomputed or not cpu_has("avx512bw"):
+        return None
+    if kernel.kind == RBF and int(np.diff(rows.indptr).max(initial=0)) <= MOST_ONES and bool((rows.data == 1.0).all()):
+        return Layout("binary")
+    units = units_of(rows, kernel, exact=real == "f8") if cpu_has("avx512_vnni") else 0.0
+    return Layout("pixels", units) if units else None
+
+
+def _pack_pixels(rows: Rows, kernel: Kernel, real: Real, units: float) -> Packed:
+    words = pack_words(rows, kernel, units)
+    return Packed(
+        real=real,
+        form="pixels",
+        n_features=rows.n_features >> 2,
+        indptr=words.indptr,
+        indices=words.groups,
+        data=words.words,
+        half=words.own,
+        gram=rows.gram,
+        serial=rows.serial,
+        factor=words.factor,
+    )

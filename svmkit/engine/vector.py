@@ -58,7 +58,7 @@ def _row_values(registers: int) -> Any:
         signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, real.bitwidth, registers)
+            vec = Vectors(builder, real.bitwidth, registers)
             pointer = [
                 context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
                 for t, a in zip(sig.args, args, strict=True)
@@ -89,7 +89,7 @@ def _row_products(registers: int) -> Any:
         signature = types.int64(W, indices, data, types.int64, types.int64, types.int64, sums, types.int64)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, sums.dtype.bitwidth, registers)
+            vec = Vectors(builder, sums.dtype.bitwidth, registers)
             table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             mine = builder.gep(buffer.data, [args[7]])
@@ -119,7 +119,7 @@ def _kernel_values() -> Any:
         signature = types.void(products, types.int64, types.int64, real, h, types.int64, real, types.int64)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, real.bitwidth, 1)
+            vec = Vectors(builder, real.bitwidth, 1)
             arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 4)]
             data, norms = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[2]])
             sums = [vec.load(data, i) for i in range(vec.count)]
@@ -141,7 +141,7 @@ def _weighted_sum(registers: int) -> Any:
         signature = types.float64(values, weights, types.int64)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = _Vectors(builder, values.dtype.bitwidth, registers)
+            vec = Vectors(builder, values.dtype.bitwidth, registers)
             data = context.make_array(sig.args[0])(context, builder, args[0]).data
             factors = context.make_array(sig.args[1])(context, builder, args[1]).data
             return vec.dot64(data, builder.gep(factors, [args[2]]))
@@ -176,7 +176,7 @@ def _exp2_coefficients(bits: int) -> list[float]:
     return list(Chebyshev.interpolate(exp2, 6, [-0.5, 0.5]).convert(kind=Polynomial).coef)
 
 
-class _Vectors:
+class Vectors:
     """Writes LLVM IR for ``count`` registers of 16 floats or 8 doubles."""
 
     def __init__(self, builder: Any, bits: int, count: int) -> None:
@@ -250,7 +250,10 @@ class _Vectors:
         return k, sums
 
     def kernel(self, sums: list[Any], hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> list[Any]:
-        """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid)."""
+        """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid).
+
+        Without halves, ``hx`` and ``h`` None, the sums are rbf's exponents already.
+        """
         b, ir = self.b, self.ir
         start = b.block
         done = b.append_basic_block("values")
@@ -278,6 +281,8 @@ class _Vectors:
         return results
 
     def _rbf(self, sums: list[Any], hx: Any, h: Any, _coef0: Any, _degree: Any) -> list[Any]:
+        if h is None:
+            return [self.exp2(t) for t in sums]
         half = self.splat(hx)
         norms = [self.b.fadd(half, self.load(h, i), flags=_KEEP_ORDER) for i in range(self.count)]
         return [self.exp2(self.b.fsub(t, n, flags=("nsz",))) for t, n in zip(sums, norms, strict=True)]

@@ -12,7 +12,7 @@ from svmkit._store import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels
 from svmkit.engine.kernels import Engine, cross_apply, training_precision
-from svmkit.engine.packed import form_of
+from svmkit.engine.packed import Form, layout_of
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
 
 pytestmark = pytest.mark.skipif(not cpu_has("avx512bw"), reason="this CPU has no AVX-512, without which nothing is counted")
@@ -37,16 +37,20 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2)
 
 
+def form(rows: Rows, kernel: Kernel) -> Form:
+    return layout_of(rows, rows, kernel, "f4").form
+
+
 def test_which_rows_are_counted() -> None:
     X = ones(40, 200, 127, seed=0)
-    assert form_of(Rows.from_dense(X), KERNEL) == "binary"
-    assert form_of(Rows.from_dense(X), Kernel(LINEAR)) != "binary"
-    assert form_of(Rows.from_dense(X), Kernel(POLYNOMIAL, 1.0, 0.0, 2)) != "binary"
-    assert form_of(Rows.from_dense(np.hstack([X, np.eye(40)])), KERNEL) != "binary"  # 128 ones in the first row
-    assert form_of(Rows.from_dense(X * np.where(np.arange(200) == 7, 2.0, 1.0)), KERNEL) != "binary"
+    assert form(Rows.from_dense(X), KERNEL) == "binary"
+    assert form(Rows.from_dense(X), Kernel(LINEAR)) != "binary"
+    assert form(Rows.from_dense(X), Kernel(POLYNOMIAL, 1.0, 0.0, 2)) != "binary"
+    assert form(Rows.from_dense(np.hstack([X, np.eye(40)])), KERNEL) != "binary"  # 128 ones in the first row
+    assert form(Rows.from_dense(X * np.where(np.arange(200) == 7, 2.0, 1.0)), KERNEL) != "binary"
     wide = np.zeros((2, 5000))
     wide[:, 4999] = 1.0
-    assert form_of(Rows.from_dense(wide), KERNEL) == "sorted"
+    assert form(Rows.from_dense(wide), KERNEL) == "sorted"
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])

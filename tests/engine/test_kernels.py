@@ -53,7 +53,7 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The three forms of the loops: a table of features, the table tile by tile, columns sorted by feature."""
     for module in (kernels, packed):
-        monkeypatch.setattr(module, "form_of", lambda *_: request.param)
+        monkeypatch.setattr(module, "layout_of", lambda *_: packed.Layout(request.param))
     return str(request.param)
 
 

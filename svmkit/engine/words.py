@@ -1,0 +1,151 @@
+"""Rows of small whole numbers as words of four, for the loops of pixels.py; and which rows may be taken for such.
+
+Values must be counts 0 … 255 of one unit (``UNITS``). Text with six digits holds 255ths to 5e-7; where that is all there is to
+a row's distance from whole numbers, and small enough to keep rbf values within ``ERROR``, such rows are taken as well, in
+float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import rint
+from numpy.typing import NDArray
+
+from svmkit import parallel
+from svmkit._jit import compiled
+from svmkit.data import Floats, Ints, Rows
+from svmkit.problem import LINEAR, RBF, Kernel
+
+#: What 1 may stand for: itself, or a 255th.
+UNITS = (1.0, 255.0)
+_LARGEST = 255.0
+#: Six digits leave half of the sixth uncertain.
+_SIX_DIGITS = 5.1e-7
+#: What an rbf value may be off by because of them: a bound, of which pictures reach a twentieth.
+ERROR = 5e-6
+#: Values looked at before all are.
+_FIRST = 256
+#: Words to a nonzero, at most.
+_WORDS_SHARE = 0.75
+#: Nonzeros that are looked at, or packed, in one go.
+_PIECE_NONZEROS = 1 << 18
+
+
+class Words(NamedTuple):
+    """Rows as the loops take them: words of four features' numbers, ``groups[k]`` saying which four.
+
+    ``own`` i4 (n, 2): what 2 products are taken from, for a row on the left and for a column. ``factor`` is f of pixels.py.
+    """
+
+    indptr: Ints
+    groups: NDArray[np.int32]
+    words: NDArray[np.int32]
+    own: NDArray[np.int32]
+    factor: float
+
+
+def units_of(rows: Rows, kernel: Kernel, exact: bool) -> float:
+    """Which of ``UNITS`` the values are counts of, those of all rows; 0 where of none, or where words would save nothing.
+
+    Unless ``exact``, rbf rows may be a little off (see above).
+    """
+    n = len(rows.data)
+    for units in UNITS if n else ():
+        if not _plausible(rows.data[:_FIRST], units):
+            continue
+        starts, off = _look_at(rows, units)
+        if off == 0.0 or (off > 0.0 and not exact and kernel.kind == RBF and _allowed(off, kernel.gamma)):
+            return units if starts[-1] <= _WORDS_SHARE * n else 0.0
+    return 0.0
+
+
+def _plausible(few: Floats, units: float) -> bool:
+    """Whether ``_look`` may find these to be counts: a quick no for most data."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        counts = few * units
+        off = np.abs(counts - np.rint(counts))
+    return bool(off.max() <= 2.0 * _SIX_DIGITS * units and counts.min() > -0.5 and counts.max() < _LARGEST + 0.5)
+
+
+def _allowed(off: float, gamma: float) -> bool:
+    """Whether rows this far, in squared distance, from the whole numbers change rbf values by ``ERROR`` at most.
+
+    |dK| ≤ max_t 2 gamma t e^(−gamma t²) · 2√off, at t² = 1/(2 gamma).
+    """
+    return 2.0 * sqrt(2.0 * gamma / e * off) <= ERROR
+
+
+def pack_words(rows: Rows, kernel: Kernel, units: float) -> Words:
+    """``rows``, which ``units_of`` has found to be counts of ``units``."""
+    indptr, _ = _look_at(rows, units)
+    groups, words = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32)
+    own = np.empty((rows.n, 2), np.int32)
+    arrays = (rows.indptr, rows.indices, rows.data)
+    _by_pieces(rows, lambda r0, r1: _write(*arrays, r0, r1, units, kernel.kind == RBF, indptr, groups, words, own))
+    if kernel.kind == RBF:
+        factor = -kernel.gamma / (log(2.0) * units**2)
+    else:
+        factor = -0.5 * (1.0 if kernel.kind == LINEAR else kernel.gamma) / units**2
+    return Words(indptr, groups, words, own, factor)
+
+
+def _look_at(rows: Rows, units: float) -> tuple[Ints, float]:
+    """Where each row's words start (n + 1,); the largest squared distance of a row from whole numbers, −1 for too far."""
+    starts, off = np.zeros(rows.n + 1, np.int64), np.zeros(rows.n)
+    arrays = (rows.indptr, rows.indices, rows.data)
+    _by_pieces(rows, lambda r0, r1: _look(*arrays, r0, r1, units, starts, off))
+    np.cumsum(starts, out=starts)
+    return starts, -1.0 if off.min(initial=0.0) < 0.0 else float(off.max(initial=0.0))
+
+
+def _by_pieces(rows: Rows, work: Callable[[int, int], None]) -> None:
+    n_pieces = max(1, min(rows.n, len(rows.data) // _PIECE_NONZEROS))
+    cuts = [rows.n * i // n_pieces for i in range(n_pieces + 1)]
+    parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
+
+
+@compiled("void(i8[:], i4[:], f8[:], i8, i8, f8, i8[:], f8[:])")
+def _look(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, units: Any, counts: Any, off: Any) -> None:
+    """For each row its words, counts[r + 1], and Σ_k (x_k − i_k/units)², i_k the nearest whole numbers: −1 if some are no
+    bytes, or farther off than six digits explain.
+    """
+    for r in range(r0, r1):
+        total, last, count = 0.0, -1, 0
+        for k in range(indptr[r], indptr[r + 1]):
+            whole = rint(data[k] * units)
+            away = data[k] - whole / units
+            if not (abs(away) <= _SIX_DIGITS and 0.0 <= whole <= _LARGEST):
+                off[r] = -1.0
+                return
+            total += away * away
+            group = indices[k] >> 2
+            count += group != last
+            last = group
+        counts[r + 1], off[r] = count, total
+
+
+@compiled("void(i8[:], i4[:], f8[:], i8, i8, f8, i8, i8[:], i4[:], i4[:], i4[:, :])")
+def _write(
+    indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, units: Any, distances: Any,
+    starts: Any, groups: Any, words: Any, own: Any,
+) -> None:  # fmt: skip
+    """The rows' words at ``starts``, and what their products are taken from."""
+    for r in range(r0, r1):
+        place, last, word = starts[r] - 1, -1, 0
+        norm, total = 0, 0
+        for k in range(indptr[r], indptr[r + 1]):
+            group = indices[k] >> 2
+            if group != last:
+                place, last, word = place + 1, group, 0
+                groups[place] = group
+            whole = int(rint(data[k] * units))
+            word |= whole << (8 * (indices[k] & 3))
+            words[place] = word
+            norm += whole * whole
+            total += whole
+        own[r, 0] = (norm if distances else 0) - 256 * total
+        own[r, 1] = norm if distances else 0
