@@ -63,10 +63,10 @@ def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
     m = -_HUGE
     M = _HUGE
     for i in range(len(F)):
-        if beta[i] < upper[i] and F[i] > m:
-            m = F[i]
-        if beta[i] > lower[i] and F[i] < M:
-            M = F[i]
+        high = F[i] if beta[i] < upper[i] else -_HUGE
+        deep = F[i] if beta[i] > lower[i] else _HUGE
+        m = high if high > m else m
+        M = deep if deep < M else M
     out[0] = m
     out[1] = M
 
@@ -89,8 +89,8 @@ def _take_worst(
     scale = (_BINS - 1) / width
     for i in range(len(F)):
         excess = sign * (F[i] - edge)
-        if excess > 0.0 and sign * (bound[i] - beta[i]) > 0.0 and taken[i] == 0:
-            counts[_bin(excess * scale)] += 1
+        may_move = (excess > 0.0) & (sign * (bound[i] - beta[i]) > 0.0) & (taken[i] == 0)
+        counts[_bin(excess * scale) if may_move else _BINS] += 1
     lowest = _BINS
     covered = 0
     while lowest > 0 and covered < wanted:
@@ -99,14 +99,14 @@ def _take_worst(
     spare = wanted - (covered - counts[lowest]) if lowest < _BINS else 0
     for i in range(len(F)):
         excess = sign * (F[i] - edge)
-        if excess > 0.0 and sign * (bound[i] - beta[i]) > 0.0 and taken[i] == 0:
-            place = _bin(excess * scale)
-            if place > lowest or (place == lowest and spare > 0):
-                if place == lowest:
-                    spare -= 1
-                taken[i] = 1
-                chosen[n] = i
-                n += 1
+        if (excess * scale >= lowest) & (sign * (bound[i] - beta[i]) > 0.0) & (taken[i] == 0) & (excess > 0.0):
+            at_edge = _bin(excess * scale) == lowest
+            if at_edge and spare == 0:
+                continue
+            spare -= at_edge
+            taken[i] = 1
+            chosen[n] = i
+            n += 1
     return n
 
 

@@ -1,7 +1,7 @@
 """The loops of table.py for rows of many nonzeros: features a tile at a time, to keep the table in the first-level cache.
 
 A table of 784 features by 128 columns is 400 KB, and every nonzero of a row reads a line of 512 bytes of it from the second
-level. Here 32 rows go through a tile of 96 features (48 KB) together; their unfinished sums wait in a buffer of 16 KB. A tile's
+level. Here 32 rows go through a tile of 64 features (32 KB) together; their unfinished sums wait in a buffer of 16 KB. A tile's
 part of a sum is added up by itself first, so a value may differ from table.py's in its last bits; but the rows of one problem
 keep one form, and so do their values.
 """
@@ -23,7 +23,7 @@ from svmkit.engine.vector import (
 
 #: Rows that go through the tiles together, and features to a tile.
 CHUNK_ROWS = 32
-TILE_FEATURES = 96
+TILE_FEATURES = 64
 
 
 @helper(ORDERED)

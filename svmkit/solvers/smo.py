@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
@@ -58,6 +58,9 @@ _LOOK_SHARE = 0.05
 #: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
 _CLEAR = 20.0
 _FLOAT32_ERROR = 5e-7
+#: Variables of a round; all, up to the second number, where rows have as many nonzeros as the third: recomputing their kernel
+#: values round by round takes up to three times as long.
+_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
@@ -72,7 +75,9 @@ _PATIENCE = 3
 class Options:
     """Fields as their help says."""
 
-    working_set: int = field(default=1024, metadata={"help": f"variables of a round, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}"})
+    working_set: int = field(
+        default=0, metadata={"help": f"variables of a round, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}; 0: as suits the data"}
+    )
     shrinking: bool = field(default=True, metadata={"help": "leave out variables that seem settled at a bound (-h)"})
 
 
@@ -134,12 +139,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
 
     Raises UsageError for a block of a size that cannot be.
     """
-    if not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
-        raise UsageError(f"-O working_set={options.working_set}: must lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
+    if options.working_set != 0 and not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
+        raise UsageError(f"-O working_set={options.working_set}: must be 0, or lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
     dual = problem.dual()
-    whole_block = len(dual.sign) <= options.working_set  # no row but the block's own: float64 costs nothing there
-    engine = Engine(problem.rows, problem.kernel, "f8" if whole_block else None)
-    size = min(options.working_set, len(dual.sign))
+    size = min(options.working_set or _block_size(problem.rows, len(dual.sign)), len(dual.sign))
+    one_block = len(dual.sign) <= min(size, _BLOCK)  # no row but the block's own: float64 costs little there
+    engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
     return _State(
         problem=problem,
         eps=eps,
@@ -152,6 +157,11 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         pace=Pace(len(dual.sign), eps),
         span=Span(),
     )
+
+
+def _block_size(rows: Rows, m: int) -> int:
+    """Variables of a round: all where they are few and a kernel value dear, so that none is evaluated twice."""
+    return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK
 
 
 def advance(state: _State, budget: int) -> Progress:

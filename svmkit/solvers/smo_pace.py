@@ -18,7 +18,7 @@ from svmkit.engine.pivots import MOST_FREE
 _NEAR_SHARE = 0.1
 #: Newton steps on the free variables begin when the violation is this share of the first one, if rounds seem to have so many
 #: times that work left to do; a try that follows has to promise so many times more than the one before.
-_NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 1.5, 4.0
+_NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Steps an interior point takes, about, and how many multiplications last as long as one of a sparse row's and as passes over

@@ -138,10 +138,27 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
 
-@pytest.mark.parametrize("working_set", [-5, 0, 3, 4097])
+@pytest.mark.parametrize("working_set", [-5, 1, 3, 4097])
 def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
-    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must lie in 4 … 4096"):
+    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must be 0, or lie in 4 … 4096"):
         run(large(50), working_set=working_set)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_features", "size"), [(900, 5, 900), (1200, 39, 1024), (1200, 40, 1200), (2048, 40, 2048), (2049, 40, 1024)]
+)
+def test_few_long_rows_make_one_block(n: int, n_features: int, size: int) -> None:
+    """And no kernel value of theirs is evaluated twice, but for the check at the end."""
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(n, n_features))
+    problem = zoo.problem(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0), Kernel(RBF, 0.5 / n_features), 1.0)
+    state, progress = run(problem)
+    assert len(state.K) == size
+    assert progress.done
+    if size == n:
+        assert progress.kernel_evaluations <= 2 * n * n
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
 
 def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
