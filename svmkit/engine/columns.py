@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.vector import weighted_sum_4, weighted_sum_8
+from svmkit.engine.vector import weighted_sum_1, weighted_sum_2, weighted_sum_4, weighted_sum_8
 
 #: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
 HEAD = "void(i8, R, i8, i8, "
@@ -35,47 +35,47 @@ def scatter(b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: An
 
 @helper(ORDERED)
 def sort_by_feature(
-    b_indptr: Any,
-    b_indices: Any,
-    b_data: Any,
-    b_half: Any,
-    columns: Any,
-    c0: Any,
-    c1: Any,
-    first: Any,
-    who: Any,
-    what: Any,
-    h: Any,
-) -> None:
-    """Columns c0 … c1−1 by feature: entries ``first[f] … first[f + 1]`` of (who: column − c0, what: value)."""
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, least: Any,
+    first: Any, who: Any, what: Any, h: Any,
+) -> None:  # fmt: skip
+    """Columns c0 … c1−1 by feature, from number ``least`` on: entries ``first[f] … first[f + 1]`` of (who: column − c0, what:
+    value).
+    """
     first[:] = 0
     h[:] = 0
     for c in range(c0, c1):
         row = columns[c]
         h[c - c0] = b_half[row]
         for k in range(b_indptr[row], b_indptr[row + 1]):
-            first[b_indices[k] + 2] += 1
+            if b_indices[k] >= least:
+                first[b_indices[k] + 2] += 1
     for f in range(2, len(first)):
         first[f] += first[f - 1]
     for c in range(c0, c1):
         row = columns[c]
         for k in range(b_indptr[row], b_indptr[row + 1]):
             f = b_indices[k] + 1
-            place = first[f]
-            who[place] = c - c0
-            what[place] = b_data[k]
-            first[f] = place + 1
+            if f > least:
+                place = first[f]
+                who[place] = c - c0
+                what[place] = b_data[k]
+                first[f] = place + 1
 
 
 @helper(ORDERED)
 def weighted(lanes: Any, values: Any, n_columns: Any, weights: Any, w0: Any) -> Any:
-    """Σ_c values[c] · weights[w0 + c], where both go on with zeros, or weights alone, to a multiple of 4 registers."""
+    """Σ_c values[c] · weights[w0 + c]; both go on to 1, 2, 4 or a multiple of 8 registers, weights with zeros."""
     total, c = 0.0, 0
     while n_columns - c > 4 * lanes:
         total += weighted_sum_8(values[c:], weights, w0 + c)
         c += 8 * lanes
-    if c < n_columns:
+    left = n_columns - c
+    if left > 2 * lanes:
         total += weighted_sum_4(values[c:], weights, w0 + c)
+    elif left > lanes:
+        total += weighted_sum_2(values[c:], weights, w0 + c)
+    elif left > 0:
+        total += weighted_sum_1(values[c:], weights, w0 + c)
     return total
 
 

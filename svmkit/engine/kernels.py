@@ -24,13 +24,14 @@ from svmkit.engine.binary import BYTES, apply_binary, block_binary
 from svmkit.engine.columns import turn
 from svmkit.engine.packed import Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
 from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
-from svmkit.engine.sorted import apply_sorted, block_sorted
+from svmkit.engine.sorted import CHUNK_ROWS as SORTED_ROWS
+from svmkit.engine.sorted import FREQUENT, apply_sorted, block_sorted
 from svmkit.engine.table import apply_table, block_table
 from svmkit.engine.tiled import CHUNK_ROWS, apply_tiled, block_tiled
 from svmkit.engine.vector import REGISTER_BYTES
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
-#: Columns the sorted form takes at a time.
+#: Columns the sorted form takes at a time, a multiple of 8 registers.
 WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
@@ -168,7 +169,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     def piece(r0: int, r1: int) -> None:
         head = (*_shape(kernel, real), *_arrays(left))
         if form == "sorted":
-            apply_sorted[real](*head, r0, r1, *rest, *_sorted_space(basis, columns, real, width))
+            apply_sorted[real](*head, every, r0, r1, *rest, *_sorted_space(basis, columns, real, width))
         elif form == "tiled":
             apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width, len(columns)))
         elif form == "binary":
@@ -363,15 +364,22 @@ def _powers(gamma: float, real: Real) -> NDArray[Any]:
 
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
-    """Room for at most WIDE_COLUMNS of the columns sorted by feature, their norms and one row's values."""
-    lanes = _lanes(real)
-    at_most = min(WIDE_COLUMNS, -(-len(columns) // lanes) * lanes)
+    """This thread's table of frequent features, room for at most WIDE_COLUMNS sorted by the others, and a chunk's sums."""
+    registers, lanes = 1, _lanes(real)
+    while lanes * registers < min(len(columns), 8 * lanes):
+        registers *= 2
+    part = lanes * registers
+    n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
     lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
-    room = int(lengths[-at_most:].sum())
-    return (
-        np.empty(width + 2, dtype=np.int64),
-        np.empty(room, dtype=np.int32),
-        np.empty(room, dtype=real),
-        np.empty(at_most, dtype=real),
-        np.empty(at_most, dtype=real),
-    )
+    room = int(lengths[-n_parts * part :].sum())
+    if real not in (spaces := _own.__dict__.setdefault("sorted", {})):
+        spaces[real] = (
+            _aligned((FREQUENT * WIDE_COLUMNS,), real),
+            _aligned((WIDE_COLUMNS,), real),
+            np.empty(SORTED_ROWS, np.int64),
+            _aligned((SORTED_ROWS * WIDE_COLUMNS,), real),
+        )
+    table, h, cursor, sums = spaces[real]
+    W = table[: n_parts * FREQUENT * part].reshape(n_parts * FREQUENT, part)
+    lists = (np.empty(width + 2, np.int64), np.empty(room, np.int32), np.empty(room, real))
+    return (W, *lists, h[: n_parts * part], cursor, sums)

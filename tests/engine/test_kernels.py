@@ -10,6 +10,7 @@ from svmkit.data import Rows
 from svmkit.engine import kernels, packed
 from svmkit.engine.kernels import Engine, cross_apply, diagonal
 from svmkit.engine.packed import FLOAT32_ERROR, training_precision
+from svmkit.engine.sorted import FREQUENT
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 KERNELS = [
@@ -51,9 +52,10 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(params=["table", "tiled", "sorted"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The three forms of the loops: a table of features, the table tile by tile, columns sorted by feature."""
+    """The forms of the loops: a table of features, the same tile by tile, columns sorted by two of three features."""
+    layout = packed.Layout(request.param, frequent=tuple(range(1, 300, 3)))
     for module in (kernels, packed):
-        monkeypatch.setattr(module, "layout_of", lambda *_: packed.Layout(request.param))
+        monkeypatch.setattr(module, "layout_of", lambda *_: layout)
     return str(request.param)
 
 
@@ -63,6 +65,42 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))
     assert Engine(rows, Kernel(RBF, 0.1)).packed.form == form
+
+
+def test_features_that_many_columns_have_come_first() -> None:
+    """In wide rows, by the basis: 300 of them here, of which there are lines for the most frequent only."""
+    rng = np.random.default_rng(19)
+    share = np.linspace(0.5, 0.04, 300)
+    X = np.zeros((400, 5000))
+    common = rng.permutation(5000)[:300]
+    X[:, common] = rng.random((400, 300)) < share
+    X[np.arange(400), rng.integers(0, 5000, 400)] = 0.5
+    X[:10] = 0.0
+    rows, kernel = Rows.from_dense(X), Kernel(RBF, 0.02)
+    layout = packed.layout_of(rows, rows, kernel, "f8")
+    counts = (X != 0).sum(axis=0)
+    assert layout.form == "sorted"
+    assert len(layout.frequent) == FREQUENT
+    least = min(counts[f - 1] for f in layout.frequent)
+    assert least >= np.delete(counts, np.array(layout.frequent) - 1).max()
+    lone = np.zeros((40, 5000))
+    lone[np.arange(40), np.arange(40) * 100] = 1.0
+    assert packed.layout_of(rows, Rows.from_dense(lone), kernel, "f8").frequent == ()
+    wider = np.hstack([X[:, 2500:], np.ones((400, 300)), np.zeros((400, 4000))])  # its features are the other's by chance alone
+    basis = Rows.from_dense(X[:37])
+    exact = naive(kernel, wider[:, :5000], X[:37]) * np.exp(-kernel.gamma * (wider[:, 5000:] ** 2).sum(axis=1))[:, None]
+    weights = rng.normal(size=(37, 2))
+    assert np.abs(cross_apply(Rows.from_dense(wider), basis, kernel, weights) - exact @ weights).max() < 1e-12
+    columns = kernels.Columns(basis, kernel)
+    for left in (rows, Rows.from_dense(wider), basis):
+        assert np.array_equal(columns.block(left), kernels.Columns(basis, kernel).block(left))
+    assert np.abs(columns.block(Rows.from_dense(wider)) - exact).max() < 1e-12
+
+
+def test_feature_zero_of_wide_rows() -> None:
+    rows = Rows(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 7000, 0, 5], np.int32), np.array([0, 2, 4]), 7000)
+    K = Engine(rows, Kernel(LINEAR), "f8").block(np.arange(2), np.arange(2))
+    assert K.tolist() == [[5.0, 3.0], [3.0, 25.0]]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
