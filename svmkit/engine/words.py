@@ -27,6 +27,8 @@ _LARGEST = 255.0
 _SIX_DIGITS = 5.1e-7
 #: What an rbf value may be off by because of them: a bound, of which pictures reach a twentieth.
 ERROR = 5e-6
+#: What rounding 255ths to doubles leaves of a row's squared distance from whole numbers, whichever way they were computed.
+_ROUNDED = 1e-28
 #: Values looked at before all are.
 _FIRST = 256
 #: Words to a nonzero, at most.
@@ -58,7 +60,7 @@ def units_of(rows: Rows, kernel: Kernel, exact: bool) -> float:
         if not _plausible(rows.data[:_FIRST], units):
             continue
         starts, off = _look_at(rows, units)
-        if off == 0.0 or (off > 0.0 and not exact and kernel.kind == RBF and _allowed(off, kernel.gamma)):
+        if 0.0 <= off <= _ROUNDED or (off > 0.0 and not exact and kernel.kind == RBF and _allowed(off, kernel.gamma)):
             return units if starts[-1] <= _WORDS_SHARE * n else 0.0
     return 0.0
 

@@ -54,6 +54,8 @@ def test_which_rows_are_taken() -> None:
     assert {form(rows, real="f4"), form(rows, real="f8"), form(rows, Kernel(POLYNOMIAL, 1e-4, 1.0, 3))} == {"pixels"}
     assert form(rows, Kernel(LINEAR)) == "pixels"
     assert form(Rows.from_dense(X / 255), few, "f8") == "pixels"
+    assert form(Rows.from_dense(X * (1 / 255)), few, "f8") == "pixels"
+    assert (X * (1 / 255) != X / 255).any()
     for wrong in (X + 0.5, -X, X * 256 / 255, X * np.pi, X / 254):
         assert form(Rows.from_dense(wrong)) == "table"
     late = X.copy()
