@@ -89,10 +89,13 @@ class Helper:
 class Compiled:
     """A compiled function; call it with NumPy arrays and numbers of exactly the types in its signature."""
 
-    def __init__(self, function: Callable[..., Any], signature: str, fastmath: FastMath, name: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: str, fastmath: FastMath, name: str | None, needs: str | None
+    ) -> None:
         self.function = function
         self.signature = signature
         self.fastmath = fastmath
+        self.needs = needs
         self.__name__ = name or function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
@@ -133,18 +136,23 @@ class Compiled:
         return made
 
 
-def compiled(signature: str, fastmath: FastMath = False, name: str | None = None) -> Callable[[Callable[..., Any]], Compiled]:
+def compiled(
+    signature: str, fastmath: FastMath = False, name: str | None = None, needs: str | None = None
+) -> Callable[[Callable[..., Any]], Compiled]:
     """Marks an entry into compiled code; see the rules at the top of this file.
 
-    ``name`` is for one function body compiled under several signatures.
+    ``name`` is for one function body compiled under several signatures. Only where the CPU has ``needs`` (``_store.cpu_has``)
+    may it be called: elsewhere LLVM cannot make its code, and ends the process.
     """
-    return lambda function: Compiled(function, signature, fastmath, name)
+    return lambda function: Compiled(function, signature, fastmath, name, needs)
 
 
-def both_precisions(body: Callable[..., Any], signature: str, fastmath: FastMath = ORDERED) -> dict[str, Compiled]:
+def both_precisions(
+    body: Callable[..., Any], signature: str, fastmath: FastMath = ORDERED, needs: str | None = None
+) -> dict[str, Compiled]:
     """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
     return {
-        real: compiled(signature.replace("R", real), fastmath, name=f"{body.__name__}_{real}")(body) for real in ("f4", "f8")
+        real: compiled(signature.replace("R", real), fastmath, f"{body.__name__}_{real}", needs)(body) for real in ("f4", "f8")
     }
 
 
@@ -167,8 +175,8 @@ def on_compile(listener: Callable[[str], None]) -> None:
 
 
 def registry() -> Iterator[Compiled]:
-    """Every compiled function of the modules imported so far."""
-    return iter(tuple(_REGISTRY))
+    """Every compiled function of the modules imported so far that this CPU can run."""
+    return iter([function for function in _REGISTRY if function.needs is None or _store.cpu_has(function.needs)])
 
 
 def seconds_compiling() -> float:

@@ -121,6 +121,16 @@ def test_code_that_another_process_compiles_is_waited_for(store: Path, monkeypat
     assert function.is_ready()
 
 
+def test_what_this_cpu_cannot_run_is_not_made_ahead() -> None:
+    """LLVM ends the process over an instruction that is not there."""
+    marked = _jit.compiled("i8(i8)", name="never", needs="no such feature")(_increment)
+    try:
+        assert marked not in set(_jit.registry())
+        assert _jit.compiled("i8(i8)", name="always")(_increment) in set(_jit.registry())
+    finally:
+        _jit._REGISTRY[:] = [function for function in _jit._REGISTRY if function.function is not _increment]
+
+
 def _increment(i: int) -> int:
     return i + 1
 

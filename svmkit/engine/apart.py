@@ -2,8 +2,8 @@
 
 In float64 the exponent of that form is off by some 2^−52 (h_x + h_z), h as in vector.py: with a time stamp of 1.6e9 among the
 features and gamma 1 by a thousand. So where either row has h above ``FAR_HALF``, its value is 2^(−‖s x − s z‖²/2), summed in
-ascending feature order until it is 0 for certain. Which way a value is computed depends on its two rows alone, and it is
-symmetric, so a pair keeps the one value it has on every path.
+ascending order of the packed feature numbers until it is 0 for certain. Which way a value is computed depends on its two rows
+alone, and it is symmetric, so a pair of packed rows keeps the one value it has on every path.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
 from svmkit.engine.columns import weighted
 from svmkit.engine.vector import REGISTER_BYTES
 
+#: The CPU feature without which there are no such loops.
+NEEDED = "avx512bw"
 #: Columns to a register of bytes; a table is 1, 2 or 4 registers wide.
 BYTES = REGISTER_BYTES
 #: Features a row may have, so that a distance stays below 256.
@@ -189,8 +191,12 @@ def _block_binary(
 
 _TABLE = "R[:], u1[:, :], u1[:], R[:])"
 apply_binary = both_precisions(
-    _apply_binary, "void(i8, i8[:], i4[:], i8, i8, i8[:], i4[:], i8[:], f8[:], i8, f8[:, :], " + _TABLE
+    _apply_binary,
+    "void(i8, i8[:], i4[:], i8, i8, i8[:], i4[:], i8[:], f8[:], i8, f8[:, :], " + _TABLE,
+    needs=NEEDED,
 )
 block_binary = both_precisions(
-    _block_binary, "void(i8[:], i4[:], i8[:], i8, i8, i8[:], i4[:], i8[:], i8, i8, R[:, :], " + _TABLE
+    _block_binary,
+    "void(i8[:], i4[:], i8[:], i8, i8, i8[:], i4[:], i8[:], i8, i8, R[:, :], " + _TABLE,
+    needs=NEEDED,
 )

@@ -1,4 +1,4 @@
-"""A block of columns made ready for the loops over rows.
+"""What the loops over rows share: a block of columns made ready, a row multiplied with it, values weighted, values turned.
 
 In all loops ``indptr, indices, data, half`` are packed rows (packed.py: scaled values and half squared norms), names with
 ``b_`` the rows whose numbers ``columns`` lists. A register holds ``lanes`` columns.
@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.vector import weighted_sum_1, weighted_sum_2, weighted_sum_4, weighted_sum_8
+from svmkit.engine.vector import (
+    row_products_1,
+    row_products_2,
+    row_products_4,
+    row_products_8,
+    weighted_sum_1,
+    weighted_sum_2,
+    weighted_sum_4,
+    weighted_sum_8,
+)
 
 #: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
 HEAD = "void(i8, R, i8, i8, "
@@ -60,6 +69,21 @@ def sort_by_feature(
                 who[place] = c - c0
                 what[place] = b_data[k]
                 first[f] = place + 1
+
+
+@helper(ORDERED, inline=True)
+def row_products(lanes: Any, W: Any, indices: Any, data: Any, k: Any, end: Any, limit: Any, sums: Any, place: Any) -> Any:
+    """vector.py's ``row_products`` for lines of 1, 2, 4 or 8 registers."""
+    columns = W.shape[1]
+    if columns == 8 * lanes:
+        k = row_products_8(W, indices, data, k, end, limit, sums, place)
+    elif columns == 4 * lanes:
+        k = row_products_4(W, indices, data, k, end, limit, sums, place)
+    elif columns == 2 * lanes:
+        k = row_products_2(W, indices, data, k, end, limit, sums, place)
+    else:
+        k = row_products_1(W, indices, data, k, end, limit, sums, place)
+    return k
 
 
 @helper(ORDERED)

@@ -8,6 +8,7 @@ recomputed value costs less than one read back from memory.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -49,12 +50,13 @@ APPLIED_NONZEROS = 1 << 22
 class Engine:
     """Kernel values among the rows of one problem; ``evaluations`` counts those asked for."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, real: Real | None = None) -> None:
+    def __init__(self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None) -> None:
+        """In the precision and with the loops that suit the rows, unless told otherwise."""
         self.rows = rows
         self.kernel = kernel
         (narrow,) = renumbered(rows)
         real = real or training_precision(rows, kernel)
-        self.packed = pack(narrow, kernel, real, layout_of(narrow, narrow, kernel, real))
+        self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
 
     def diagonal(self) -> Floats:
@@ -125,7 +127,7 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
 
 
 class Columns:
-    """Rows packed once, to be the columns of many blocks K(left, rows); ``real`` is the precision of values."""
+    """Rows packed once a layout, to be the columns of many blocks K(left, rows), on any thread; ``real`` is the precision."""
 
     def __init__(self, rows: Rows, kernel: Kernel, real: Real = "f8") -> None:
         self.rows, self.kernel, self.real = rows, kernel, real
@@ -135,11 +137,13 @@ class Columns:
         """K(left, rows), (left.n, rows.n)."""
         narrow, own = renumbered(left, self.rows)
         layout = layout_of(narrow, own, self.kernel, self.real)
-        if layout not in self._packed or own is not self.rows:
-            self._packed = {layout: pack(own, self.kernel, self.real, layout)}
-        ready = pack(narrow, self.kernel, self.real, layout)
+        basis = self._packed.get(layout) if own is self.rows else None
+        if basis is None:
+            basis = pack(own, self.kernel, self.real, layout)
+            if own is self.rows:
+                self._packed[layout] = basis
         out = np.empty((left.n, own.n), dtype=self.real)
-        _fill(self.kernel, ready, np.arange(left.n), self._packed[layout], np.arange(own.n), out)
+        _fill(self.kernel, pack(narrow, self.kernel, self.real, layout), np.arange(left.n), basis, np.arange(own.n), out)
         return out
 
 
@@ -300,59 +304,63 @@ def _block_columns(real: Real) -> int:
 
 def _table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
-    widest, columns = _block_columns(real), _lanes(real)
-    while columns < min(n_columns, widest):
-        columns *= 2
-    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("table", {})
-    key = (real, width)
-    if key not in spaces:
-        spaces.clear()
-        spaces[key] = (_aligned((width * widest,), real), _aligned((widest,), real), _aligned((widest,), real))
-    table, norms, values = spaces[key]
+    widest = _block_columns(real)
+    columns = _doubled(_lanes(real), n_columns, widest)
+    table, norms, values = _kept("table", (real, width), lambda: [_aligned(k * widest, real) for k in (width, 1, 1)])
     return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
 
 
-def _aligned(shape: tuple[int, ...], real: Real) -> NDArray[Any]:
+def _doubled(columns: int, n_columns: int, widest: int) -> int:
+    """``columns`` doubled until ``n_columns`` find room, or ``widest`` is reached."""
+    while columns < min(n_columns, widest):
+        columns *= 2
+    return columns
+
+
+def _kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
+    """This thread's work space of that name, made anew for another key."""
+    spaces = _own.__dict__.setdefault(name, {})
+    if key not in spaces:
+        spaces.clear()
+        spaces[key] = make()
+    return spaces[key]
+
+
+def _aligned(size: int, real: Real) -> NDArray[Any]:
     """An array that starts on a cache line: vector loads across two lines take twice as long."""
-    size = int(np.prod(shape)) * np.dtype(real).itemsize
-    raw = np.empty(size + 64, dtype=np.uint8)
+    raw = np.empty(size * np.dtype(real).itemsize + 64, dtype=np.uint8)
     start = -raw.__array_interface__["data"][0] % 64
-    return raw[start : start + size].view(real).reshape(shape)
+    return raw[start : start + size * np.dtype(real).itemsize].view(real)
 
 
 def _tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """This thread's table and norms, and room for a chunk of rows' unfinished sums."""
     W, h, _ = _table_space(real, width, n_columns)
-    if real not in (spaces := _own.__dict__.setdefault("tiled", {})):
-        spaces[real] = (np.empty(CHUNK_ROWS, np.int64), _aligned((CHUNK_ROWS * _block_columns(real),), real))
-    return (W, h, *spaces[real])
+    sums = _kept("tiled", real, lambda: (np.empty(CHUNK_ROWS, np.int64), _aligned(CHUNK_ROWS * _block_columns(real), real)))
+    return (W, h, *sums)
 
 
 def _binary_space(kernel: Kernel, real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """The kernel's powers; this thread's table of bytes, counts and values for a block."""
-    columns = BYTES * (1 if n_columns <= BYTES else 2 if n_columns <= 2 * BYTES else 4)
-    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("binary", {})
-    key = (real, width)
-    if key not in spaces:
-        spaces.clear()
-        table = _aligned((width * BYTES,), "f4").view(np.uint8)
-        spaces[key] = (table, np.empty(4 * BYTES, np.uint8), _aligned((4 * BYTES,), real))
-    table, ones, values = spaces[key]
+    widest = 4 * BYTES
+    columns = _doubled(BYTES, n_columns, widest)
+    table, ones, values = _kept(
+        "binary",
+        (real, width),
+        lambda: (_aligned(width * BYTES, "f4").view(np.uint8), np.empty(widest, np.uint8), _aligned(widest, real)),
+    )
     return _powers(kernel.gamma, real), table[: width * columns].reshape(width, columns), ones[:columns], values[:columns]
 
 
 def _pixel_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """This thread's table of words, starts and values for a block."""
-    columns, widest = SUMS, 8 * SUMS
-    while columns < min(n_columns, widest):
-        columns *= 2
-    spaces: dict[tuple[str, int], Any] = _own.__dict__.setdefault("pixels", {})
-    key = (real, width)
-    if key not in spaces:
-        spaces.clear()
-        table = _aligned((width * widest,), "f4").view(np.int32)
-        spaces[key] = (table, np.empty(widest, np.int32), _aligned((widest,), real))
-    table, starts, values = spaces[key]
+    widest = 8 * SUMS
+    columns = _doubled(SUMS, n_columns, widest)
+    table, starts, values = _kept(
+        "pixels",
+        (real, width),
+        lambda: (_aligned(width * widest, "f4").view(np.int32), np.empty(widest, np.int32), _aligned(widest, real)),
+    )
     return table[: width * columns].reshape(width, columns), starts[:columns], values
 
 
@@ -365,21 +373,15 @@ def _powers(gamma: float, real: Real) -> NDArray[Any]:
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
     """This thread's table of frequent features, room for at most WIDE_COLUMNS sorted by the others, and a chunk's sums."""
-    registers, lanes = 1, _lanes(real)
-    while lanes * registers < min(len(columns), 8 * lanes):
-        registers *= 2
-    part = lanes * registers
+    part = _doubled(_lanes(real), len(columns), _block_columns(real))
     n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
     lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
     room = int(lengths[-n_parts * part :].sum())
-    if real not in (spaces := _own.__dict__.setdefault("sorted", {})):
-        spaces[real] = (
-            _aligned((FREQUENT * WIDE_COLUMNS,), real),
-            _aligned((WIDE_COLUMNS,), real),
-            np.empty(SORTED_ROWS, np.int64),
-            _aligned((SORTED_ROWS * WIDE_COLUMNS,), real),
-        )
-    table, h, cursor, sums = spaces[real]
+    table, h, sums, cursor = _kept(
+        "sorted",
+        real,
+        lambda: (*(_aligned(k * WIDE_COLUMNS, real) for k in (FREQUENT, 1, SORTED_ROWS)), np.empty(SORTED_ROWS, np.int64)),
+    )
     W = table[: n_parts * FREQUENT * part].reshape(n_parts * FREQUENT, part)
     lists = (np.empty(width + 2, np.int64), np.empty(room, np.int32), np.empty(room, real))
     return (W, *lists, h[: n_parts * part], cursor, sums)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from svmkit._jit import both_precisions
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import binary, pixels
 from svmkit.engine.apart import FAR_HALF
-from svmkit.engine.binary import MOST_ONES
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import pack_words, units_of
@@ -30,7 +30,7 @@ Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 #: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
 #: estimate in ``training_precision`` is below the second number.
 FLOAT32_ERROR, _FLOAT32_ESTIMATE = 8e-6, 5e-6
-#: Above this many features a block's table no longer fits the cache; columns are then sorted by feature instead.
+#: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
 #: tiles), working tile by tile pays: a fifth on MNIST, two fifths on dense rows.
@@ -52,7 +52,8 @@ class Packed:
     """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows.
 
     ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
-    and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group.
+    and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group. In the
+    sorted form numbers of features are higher by FREQUENT, but for the frequent ones, which come first.
     """
 
     real: Real
@@ -164,13 +165,14 @@ _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
     """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
 
-    Counted (binary.py) they are rounded three times, whatever gamma. Else in rbf the exponent is the difference of two halves
-    that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about 2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros).
-    Powers multiply the error. tanh of a small argument loses relative accuracy at once, and precomputed values are as given.
+    Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma. Else the exponent
+    is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about
+    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. tanh of a small argument loses relative accuracy at
+    once, and precomputed values are as given.
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
-    if _special(rows, kernel, "f4") is not None:
+    if kernel.kind == RBF and _special(rows, kernel, "f4") is not None:
         return "f4"
     largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
@@ -199,11 +201,12 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
 
 def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
     """With AVX-512: counting for rbf where every value is 1, and not too many to a row; or small whole numbers."""
-    if rows.n_features >= TABLE_FEATURES or rows.precomputed or not cpu_has("avx512bw"):
+    if rows.n_features >= TABLE_FEATURES or rows.precomputed:
         return None
-    if kernel.kind == RBF and int(np.diff(rows.indptr).max(initial=0)) <= MOST_ONES and bool((rows.data == 1.0).all()):
+    longest = int(np.diff(rows.indptr).max(initial=0))
+    if kernel.kind == RBF and longest <= binary.MOST_ONES and cpu_has(binary.NEEDED) and bool((rows.data == 1.0).all()):
         return Layout("binary")
-    units = units_of(rows, kernel, exact=real == "f8") if cpu_has("avx512_vnni") else 0.0
+    units = units_of(rows, kernel, exact=real == "f8") if cpu_has(pixels.NEEDED) else 0.0
     return Layout("pixels", units) if units else None
 
 

@@ -20,6 +20,8 @@ from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
 from svmkit.engine.columns import weighted
 from svmkit.engine.vector import REGISTER_BYTES, Vectors
 
+#: The CPU feature without which there are no such loops.
+NEEDED = "avx512_vnni"
 #: Columns to a register of sums.
 SUMS = REGISTER_BYTES // 4
 
@@ -178,7 +180,6 @@ def _apply_pixels(
     width = W.shape[1]
     for c in range(0, len(columns), width):
         n_columns = min(width, len(columns) - c)
-        values[:] = 0
         _spread(b_indptr, b_groups, b_words, b_own, columns, c, c + n_columns, W, starts)
         for r in range(r0, r1):
             _values(kind, coef0, degree, factor, indptr, groups, words, own, r, W, starts, n_columns, values)
@@ -210,7 +211,13 @@ def _block_pixels(
 _HEAD = "void(i8, R, i8, i8, R, "
 _PACKED = "i8[:], i4[:], i4[:], i4[:, :], "
 _TABLE = "i4[:, :], i4[:], R[:])"
-apply_pixels = both_precisions(_apply_pixels, _HEAD + _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], " + _TABLE)
+apply_pixels = both_precisions(
+    _apply_pixels,
+    _HEAD + _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], " + _TABLE,
+    needs=NEEDED,
+)
 block_pixels = both_precisions(
-    _block_pixels, _HEAD + _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], " + _TABLE
+    _block_pixels,
+    _HEAD + _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], " + _TABLE,
+    needs=NEEDED,
 )

@@ -261,4 +261,5 @@ _STEPS = f"i8(R[:, :], R[:], {_V}f8[:], f8[:], f8, i8)"
 pair_steps = both_precisions(_pair_steps, _STEPS, REASSOCIATED)
 coordinate_steps = both_precisions(_coordinate_steps, _STEPS)
 ordered_steps = both_precisions(_ordered_steps, f"i8(R[:, :], f8[:], {_V}i8[:], i8, i8)")
-BINS = _BINS
+#: Room for the histogram: its bins, and one for variables that cannot be chosen.
+BINS = _BINS + 1

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, sort_by_feature, weighted
-from svmkit.engine.vector import kernel_values, row_products_1, row_products_2, row_products_4, row_products_8
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, sort_by_feature, weighted
+from svmkit.engine.vector import kernel_values
 
 #: Lines of the table.
 FREQUENT = 192
@@ -46,14 +46,7 @@ def _chunk_values(
         lines = W[part * FREQUENT : (part + 1) * FREQUENT]
         for i in range(i0, i1):
             k, end, place = indptr[rows[i]], indptr[rows[i] + 1], (i - i0) * stride + part * width
-            if width == 8 * lanes:
-                cursor[i - i0] = row_products_8(lines, indices, data, k, end, FREQUENT, sums, place)
-            elif width == 4 * lanes:
-                cursor[i - i0] = row_products_4(lines, indices, data, k, end, FREQUENT, sums, place)
-            elif width == 2 * lanes:
-                cursor[i - i0] = row_products_2(lines, indices, data, k, end, FREQUENT, sums, place)
-            else:
-                cursor[i - i0] = row_products_1(lines, indices, data, k, end, FREQUENT, sums, place)
+            cursor[i - i0] = row_products(lanes, lines, indices, data, k, end, FREQUENT, sums, place)
     for i in range(i0, i1):
         own = sums[(i - i0) * stride : (i - i0 + 1) * stride]
         for k in range(cursor[i - i0], indptr[rows[i] + 1]):

@@ -11,15 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
-from svmkit.engine.vector import (
-    kernel_values,
-    row_products_1,
-    row_products_2,
-    row_products_4,
-    row_products_8,
-    weighted_sum_1,
-)
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, scatter
+from svmkit.engine.vector import kernel_values, weighted_sum_1
 
 #: Rows that go through the tiles together, and features to a tile.
 CHUNK_ROWS = 32
@@ -41,14 +34,7 @@ def _chunk_values(
     for first in range(0, n_features, TILE_FEATURES):
         for i in range(i0, i1):
             k, end, limit, place = cursor[i - i0], indptr[rows[i] + 1], first + TILE_FEATURES, (i - i0) * columns
-            if columns == 8 * lanes:
-                cursor[i - i0] = row_products_8(W, indices, data, k, end, limit, sums, place)
-            elif columns == 4 * lanes:
-                cursor[i - i0] = row_products_4(W, indices, data, k, end, limit, sums, place)
-            elif columns == 2 * lanes:
-                cursor[i - i0] = row_products_2(W, indices, data, k, end, limit, sums, place)
-            else:
-                cursor[i - i0] = row_products_1(W, indices, data, k, end, limit, sums, place)
+            cursor[i - i0] = row_products(lanes, W, indices, data, k, end, limit, sums, place)
     for i in range(i0, i1):
         for c in range(0, columns, lanes):
             kernel_values(sums, (i - i0) * columns + c, c, half[rows[i]], h, kind, coef0, degree)

@@ -5,8 +5,9 @@ through nonzero by nonzero: broadcast the value, one fused multiply-add a regist
 registers through the kernel function. numba will not keep an array of sums in registers, so these loops are written as LLVM IR
 on registers of 16 floats or 8 doubles, which LLVM maps to AVX-512, or to several AVX2 or NEON registers, as the CPU has them.
 
-A pair's value depends only on the two rows: products are added in ascending feature order whichever row is the column, absent
-features add an exact zero, and the same instructions run for every block width. So K(x, z) = K(z, x) to the bit, on every path.
+A pair's value depends only on the two rows and on how the rows are packed: products are added in ascending order of the packed
+feature numbers whichever row is the column, absent features add an exact zero, and the same instructions run for every block
+width. So K(x, z) = K(z, x) to the bit, on every path.
 
 Rows come scaled (packed.py): s = √(2 gamma log₂e) for rbf, √gamma for polynomial and sigmoid, with h = s²‖x‖²/2:
 

@@ -27,8 +27,10 @@ _LARGEST = 255.0
 _SIX_DIGITS = 5.1e-7
 #: What an rbf value may be off by because of them: a bound, of which pictures reach a twentieth.
 ERROR = 5e-6
-#: What rounding 255ths to doubles leaves of a row's squared distance from whole numbers, whichever way they were computed.
-_ROUNDED = 1e-28
+#: By this share of themselves 255ths may be off for having been rounded, k/255 or k·(1/255).
+_ROUNDING = 2.0**-51
+#: Still a float32; so many halvings leave nothing.
+_HUGE = 1e38
 #: Values looked at before all are.
 _FIRST = 256
 #: Words to a nonzero, at most.
@@ -60,7 +62,7 @@ def units_of(rows: Rows, kernel: Kernel, exact: bool) -> float:
         if not _plausible(rows.data[:_FIRST], units):
             continue
         starts, off = _look_at(rows, units)
-        if 0.0 <= off <= _ROUNDED or (off > 0.0 and not exact and kernel.kind == RBF and _allowed(off, kernel.gamma)):
+        if off == 0.0 or (off > 0.0 and not exact and kernel.kind == RBF and _allowed(off, kernel.gamma)):
             return units if starts[-1] <= _WORDS_SHARE * n else 0.0
     return 0.0
 
@@ -89,7 +91,7 @@ def pack_words(rows: Rows, kernel: Kernel, units: float) -> Words:
     arrays = (rows.indptr, rows.indices, rows.data)
     _by_pieces(rows, lambda r0, r1: _write(*arrays, r0, r1, units, kernel.kind == RBF, indptr, groups, words, own))
     if kernel.kind == RBF:
-        factor = -kernel.gamma / (log(2.0) * units**2)
+        factor = max(-kernel.gamma / (log(2.0) * units**2), -_HUGE)
     else:
         factor = -0.5 * (1.0 if kernel.kind == LINEAR else kernel.gamma) / units**2
     return Words(indptr, groups, words, own, factor)
@@ -123,7 +125,8 @@ def _look(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, units: Any, co
             if not (abs(away) <= _SIX_DIGITS and 0.0 <= whole <= _LARGEST):
                 off[r] = -1.0
                 return
-            total += away * away
+            if abs(away) > _ROUNDING * abs(data[k]):
+                total += away * away
             group = indices[k] >> 2
             count += group != last
             last = group

@@ -17,7 +17,7 @@ that is not kept: those of an example against S when it comes, and rows that had
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import TABLE_FEATURES
+from svmkit.engine.packed import TABLE_FEATURES, Layout
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
@@ -309,9 +309,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
 
 def _stream_engine(rows: Rows, kernel: Kernel) -> Engine:
     """Float64, and loops that give the same values, so that one does not depend on the rows it comes with."""
-    engine = Engine(rows, kernel, "f8")
-    engine.packed = replace(engine.packed, form="table" if rows.n_features < TABLE_FEATURES else "sorted")
-    return engine
+    return Engine(rows, kernel, "f8", Layout("table" if rows.n_features < TABLE_FEATURES else "sorted"))
 
 
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:

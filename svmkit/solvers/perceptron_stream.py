@@ -7,7 +7,7 @@ come, so that no bit depends on the cuts. Of the linear kernel without a budget,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import perceptron as loops
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.engine.linear import FeaturePlaces, grown
-from svmkit.engine.packed import TABLE_FEATURES
+from svmkit.engine.packed import TABLE_FEATURES, Layout
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.trace import Progress
 
@@ -122,10 +122,9 @@ def _join(state: Expanded, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Takes examples into the open block, then does its steps from its begin; returns f before each of the new ones."""
     old, n = state.rows.n, state.rows.n + rows.n
     state.rows = stack([state.rows, rows])
-    engine = Engine(state.rows, state.kernel, "f8")
     # S alone says which loops are used: f must not depend on what else the call brings.
     largest = state.rows.indices[: state.rows.indptr[state.size]].max(initial=0)
-    engine.packed = replace(engine.packed, form="table" if largest <= TABLE_FEATURES else "sorted")
+    engine = Engine(state.rows, state.kernel, "f8", Layout("table" if largest <= TABLE_FEATURES else "sorted"))
     new, everyone = np.arange(old, n), np.arange(0 if state.budget else state.size, n)
     values = np.zeros((rows.n, 2))
     weights = np.ascontiguousarray(state.begin[[loops.COEF, loops.LATE], : state.size].T)

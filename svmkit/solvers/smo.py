@@ -160,7 +160,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
 
 
 def _block_size(rows: Rows, m: int) -> int:
-    """Variables of a round: all where they are few and a kernel value dear, so that none is evaluated twice."""
+    """Variables of a round: all where they are few and a kernel value dear, so that one round will do, or few."""
     return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK
 
 

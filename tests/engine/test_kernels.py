@@ -97,6 +97,39 @@ def test_features_that_many_columns_have_come_first() -> None:
     assert np.abs(columns.block(Rows.from_dense(wider)) - exact).max() < 1e-12
 
 
+def test_columns_come_back_from_huge_numbers() -> None:
+    """A basis numbered anew for the sake of one block is not there for the next."""
+    basis, kernel = Rows(np.array([1.0, 2.0]), np.array([3, 7], np.int32), np.array([0, 1, 2]), 7), Kernel(RBF, 0.5)
+    hashed = Rows(np.array([1.0, 5.0]), np.array([3, 900_000], np.int32), np.array([0, 1, 2]), 900_000)
+    columns = kernels.Columns(basis, kernel)
+    before = columns.block(basis)
+    assert columns.block(hashed) == pytest.approx(np.exp(-0.5 * np.array([[0.0, 5.0], [26.0, 29.0]])))
+    assert np.array_equal(columns.block(basis), before)
+
+
+def test_wide_rows_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor on the block's place among more columns than are taken at a time."""
+    monkeypatch.setattr(kernels, "PIECE_VALUES", 1000)
+    rng = np.random.default_rng(20)
+    share = np.where(rng.random(4500) < 0.02, 0.5, 0.002)
+    X = rng.normal(size=(1400, 4500)) * (rng.random((1400, 4500)) < share)
+    rows, kernel, weights = Rows.from_dense(X), Kernel(RBF, 0.01), rng.normal(size=1300)
+    columns, results = rng.permutation(1400)[:1300], []
+    for threads in (1, 2, 3):
+        parallel.use_threads(threads)
+        engine, out = Engine(rows, kernel), np.zeros(1400)
+        assert engine.packed.form == "sorted"
+        engine.apply(engine.packed, columns, weights, out)
+        results.append((out, engine.block(columns, columns)))
+    parallel.use_threads(0)
+    for out, K in results[1:]:
+        assert np.array_equal(out, results[0][0])
+        assert np.array_equal(K, results[0][1])
+    assert np.array_equal(K, K.T)
+    few = np.arange(7, 1300, 37)
+    assert np.abs(K[np.ix_(few, few)] - naive(kernel, X[columns[few]], X[columns[few]])).max() < 2e-6
+
+
 def test_feature_zero_of_wide_rows() -> None:
     rows = Rows(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 7000, 0, 5], np.int32), np.array([0, 2, 4]), 7000)
     K = Engine(rows, Kernel(LINEAR), "f8").block(np.arange(2), np.arange(2))

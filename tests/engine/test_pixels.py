@@ -187,6 +187,36 @@ def test_a_chunk_of_rows_is_packed_as_all_of_them(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(cross_apply(rows, basis, KERNEL, weights), whole)
 
 
+def test_powers_of_whole_numbers_need_their_precision() -> None:
+    """They grow as any others do."""
+    rows = Rows.from_dense(images(50, 30, seed=12))
+    assert training_precision(rows, Kernel(POLYNOMIAL, 1.0, 0.0, 8)) == "f8"
+    assert training_precision(rows, Kernel(POLYNOMIAL, 1.0, -1e6, 3)) == "f8"
+    assert training_precision(rows, Kernel(POLYNOMIAL, 1e-6, 1.0, 3)) == "f4"
+
+
+def test_tiny_values_are_no_zeros() -> None:
+    X = 1e-16 * np.random.default_rng(13).random((6, 40))
+    assert form(Rows.from_dense(X), Kernel(LINEAR), "f8") == "table"
+    assert form(Rows.from_dense(X), Kernel(RBF, 1e30), "f8") == "table"
+    assert form(Rows.from_dense(X), Kernel(RBF, 1e30), "f4") == "table"
+
+
+def test_the_largest_gamma() -> None:
+    X = images(6, 40, seed=14)
+    for real in ("f4", "f8"):
+        K = Engine(Rows.from_dense(X), Kernel(RBF, 1e300), real).block(np.arange(6), np.arange(6))  # type: ignore[arg-type]
+        same = squared_distances(X, X) == 0
+        assert (K[same] == 1.0).all()
+        assert (K[~same] < 1e-37).all()
+
+
+def test_feature_zero() -> None:
+    rows = Rows(np.array([3.0, 4.0, 5.0, 6.0]), np.array([0, 1, 0, 3], np.int32), np.array([0, 2, 4]), 3)
+    assert form(rows, Kernel(LINEAR)) == "pixels"
+    assert Engine(rows, Kernel(LINEAR), "f4").block(np.arange(2), np.arange(2)).tolist() == [[25.0, 15.0], [15.0, 61.0]]
+
+
 def test_these_values_are_single_precision_whatever_gamma() -> None:
     rows = Rows.from_dense(images(50, 130, seed=11))
     for gamma in (1e-7, 1e-3, 1.0):

@@ -26,10 +26,9 @@ def extremes(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> tuple[flo
 
 def choose(parts: tuple[Floats, ...], previous: list[int], size: int, edges: tuple[float, float, float]) -> np.ndarray:
     n = len(parts[0])
-    taken, chosen = np.zeros(n, np.uint8), np.full(size, -7)
-    count = qp.choose_block(
-        *parts, np.array(previous, dtype=np.int64), size, *edges, taken, np.empty(qp.BINS, np.int64), chosen
-    )
+    taken, chosen, room = np.zeros(n, np.uint8), np.full(size, -7), np.full(qp.BINS + 9, -7)
+    count = qp.choose_block(*parts, np.array(previous, dtype=np.int64), size, *edges, taken, room[: qp.BINS], chosen)
+    assert (room[qp.BINS :] == -7).all()
     assert not taken.any()
     assert (chosen[count:] == -7).all()
     return chosen[:count]
@@ -56,7 +55,7 @@ def test_a_block_holds_the_worst_violators(size: int) -> None:
         assert len(chosen) == size
     inside = np.zeros(500, bool)
     inside[chosen] = True
-    bin_width = (m - M) / (qp.BINS - 1)
+    bin_width = (m - M) / (qp.BINS - 2)
     for sign, side in ((1.0, (beta < upper) & (beta == lower) & (F > M)), (-1.0, (beta > lower) & (beta == upper) & (m > F))):
         left, picked = (sign * F)[side & ~inside], (sign * F)[side & inside]
         if len(left) and len(picked):

@@ -77,6 +77,33 @@ def test_cuts_change_no_bit(name: str, kernel: Kernel, size: int) -> None:
     assert same_bytes(module.solution(parts), module.solution(whole))
 
 
+def special(kind: str) -> Rows:
+    """200 rows that would be packed in a way of their own, or in one that depends on the rows they come with."""
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 256, (200, 40)) * (rng.random((200, 40)) < 0.7)
+    if kind == "ones":
+        X = np.minimum(X, 1)
+    if kind == "wide":
+        wide = rng.normal(size=(200, 5000)) * (rng.random((200, 5000)) < 0.01)
+        wide[100:, [17, 4000, 4999]] = rng.normal(size=(100, 3))  # only later ones often have these
+        return Rows.from_dense(wide)
+    return Rows.from_dense(X.astype(float) * (1.0 if kind != "255ths" else 1 / 255))
+
+
+@cases
+@pytest.mark.parametrize("kind", ["pixels", "255ths", "ones", "wide"])
+def test_cuts_change_no_bit_of_special_rows(name: str, kernel: Kernel, kind: str) -> None:
+    rows, y = special(kind), np.where(np.random.default_rng(7).random(200) < 0.5, 1.0, -1.0)
+    kernel = kernel._replace(gamma=1e-5) if kind == "pixels" else kernel
+    module, whole = begin(name, kernel)
+    f = module.extend(whole, rows, y, np.ones(200))
+    _, parts = begin(name, kernel)
+    g = [module.extend(parts, rows.part(i, i + 9), y[i : i + 9], np.ones(len(y[i : i + 9]))) for i in range(0, 189, 9)]
+    g.append(module.extend(parts, rows.part(189, 200), y[189:], np.ones(11)))
+    assert np.concatenate(g).tobytes() == f.tobytes()
+    assert same_bytes(module.solution(parts), module.solution(whole))
+
+
 @cases
 def test_each_example_is_answered_by_the_solution_before_it(name: str, kernel: Kernel) -> None:
     rows, y, weight = examples(120)
