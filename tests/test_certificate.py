@@ -10,9 +10,10 @@ import oracle
 import pytest
 import zoo
 
+from svmkit import certificate
 from svmkit.certificate import Certificate, certify, kkt_violation, total
 from svmkit.data import Rows
-from svmkit.problem import LINEAR, POLYNOMIAL, Bias, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
 
@@ -61,6 +62,50 @@ def test_responses_that_are_missing_are_evaluated(case: zoo.Case) -> None:
     for name in ("primal", "dual", "gap", "violation"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9, abs=1e-9 * expected.primal)
     assert np.isnan(own[::3]).all()
+
+
+def far_from_the_margin(bias: Bias) -> tuple[Problem, Solution]:
+    """A problem most of whose examples are no support vectors, and its solution, without responses."""
+    X, y = zoo.points(2000, 3, seed=5, noise=0.0)
+    some = (y > 0) | (np.arange(2000) % 3 == 0)  # three of four positive
+    X, y = X[some], y[some]
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 0.4), 10.0), bias=bias)
+    found = base.run(smo, problem, smo.Options(), eps=1e-3).solution
+    return problem, replace(found, responses=None)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_examples_beyond_the_margin_need_no_float64(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float32 values of most examples leave every figure as it is, to the last bit."""
+    problem, bare = far_from_the_margin(bias)
+    assert certificate._beyond(problem, bare, np.zeros(problem.n)) is None  # small as it is, no look is worth it
+    expected = certify(problem, bare)
+    monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
+    alpha = np.zeros(problem.n)
+    alpha[bare.origin] = bare.coef * problem.y[bare.origin]
+    rough = certificate._beyond(problem, bare, alpha)
+    assert rough is not None
+    beyond = ~np.isnan(rough)
+    assert beyond.sum() > problem.n // 2
+    assert not alpha[beyond].any()
+    assert (problem.y * (rough - bare.rho) > 1.0)[beyond].all()
+    assert not np.array_equal(rough[beyond], (oracle.kernel_matrix(problem)[:, bare.origin] @ bare.coef)[beyond])
+    assert certify(problem, bare) == expected
+
+
+def test_where_rho_is_off_the_violation_is_evaluated_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far on its side by a wrong rho, an example that ought to be a support vector may make the violation."""
+    problem, bare = far_from_the_margin("free")
+    few = np.concatenate([np.flatnonzero(side * bare.coef > 0)[:3] for side in (1.0, -1.0)])
+    coef = bare.coef[few]
+    for side in (1.0, -1.0):
+        coef[side * coef > 0] *= 10.0 / abs(coef[side * coef > 0].sum())
+    wrong = Solution(bare.basis.take(few), bare.origin[few], coef, rho=-9.0)
+    expected = certify(problem, wrong)
+    monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
+    assert certify(problem, wrong) == expected
+    monkeypatch.setattr(certificate, "_takes_part", lambda *_: False)
+    assert certify(problem, wrong).violation != expected.violation
 
 
 @pytest.mark.parametrize("case", DEFINITE[:8], ids=repr)

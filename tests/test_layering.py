@@ -37,7 +37,7 @@ SHARED = {
         "reference",
         "row_cache",
     }
-    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch"},
+    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger"},
     "maps": {"landmarks"},
     "solvers": {
         "base",

@@ -12,6 +12,7 @@ from typing import Any
 from numpy import float64
 
 from svmkit._jit import ORDERED, REASSOCIATED, both_precisions, compiled, helper
+from svmkit.engine.larger import larger, smaller
 from svmkit.engine.slots import (
     ALPHA,
     AT,
@@ -72,14 +73,14 @@ def _move(Ki: Any, Kj: Any, step: Any, g: Any, up: Any, low: Any, top: Any, coun
     most, least = -HUGE, HUGE
     most_at, least_at = 0, 0
     for begin in range(0, top, _STRETCH):
-        end = min(begin + _STRETCH, top)
+        some = g[begin : min(begin + _STRETCH, top)]  # indices that begin at 0 are what LLVM turns into vectors
+        rise, fall, may_rise, may_fall = Ki[begin:], Kj[begin:], up[begin:], low[begin:]
         here_most, here_least = -HUGE, HUGE
-        for t in range(begin, end):
-            value = g[t] - step * (float64(Ki[t]) - float64(Kj[t]))
-            g[t] = value
-            high, deep = value + up[t], value + low[t]
-            here_most = high if high > here_most else here_most
-            here_least = deep if deep < here_least else here_least
+        for t in range(len(some)):
+            value = some[t] - step * (float64(rise[t]) - float64(fall[t]))
+            some[t] = value
+            here_most = larger(here_most, value + may_rise[t])
+            here_least = smaller(here_least, value + may_fall[t])
         if here_most > most:
             most, most_at = here_most, begin
         if here_least < least:
@@ -92,9 +93,8 @@ def _look(g: Any, up: Any, low: Any, top: Any, counts: Any, numbers: Any) -> Non
     """The extremes as they are."""
     most, least = -HUGE, HUGE
     for t in range(top):
-        high, deep = g[t] + up[t], g[t] + low[t]
-        most = high if high > most else most
-        least = deep if deep < least else least
+        most = larger(most, g[t] + up[t])
+        least = smaller(least, g[t] + low[t])
     _name_extremes(g, up, low, top, most, 0, least, 0, counts, numbers)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from numpy import float32, float64, int32, int64
 
 from svmkit._jit import ORDERED, REASSOCIATED, both_precisions, compiled, helper, intrinsic
+from svmkit.engine.larger import larger, smaller
 
 #: Places in a block take 12 bits of a key.
 LARGEST_BLOCK = 4096
@@ -40,8 +41,8 @@ def _reinterpret(source: str, target: str) -> Any:
 
 
 _float64_bits = intrinsic(lambda: _reinterpret("float64", "int64"))
-_bits_float64 = intrinsic(lambda: _reinterpret("int64", "float64"))
 _float32_bits = intrinsic(lambda: _reinterpret("float32", "int32"))
+_bits_float32 = intrinsic(lambda: _reinterpret("int32", "float32"))
 
 
 @helper(ORDERED)
@@ -51,22 +52,13 @@ def _key(value: Any, place: Any) -> Any:
     return ((bits ^ ((bits >> int64(63)) & _MAGNITUDE)) & ~_PLACE) | int64(place)
 
 
-@helper(ORDERED)
-def _key_value(key: Any) -> Any:
-    """The value a key stands for, to 40 bits."""
-    bits = key & ~_PLACE
-    return _bits_float64(bits ^ ((bits >> int64(63)) & _MAGNITUDE))
-
-
 def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
     """out[0] = m, the largest F over up; out[1] = M, the smallest over low; ∓1e300 where the set is empty."""
     m = -_HUGE
     M = _HUGE
     for i in range(len(F)):
-        high = F[i] if beta[i] < upper[i] else -_HUGE
-        deep = F[i] if beta[i] > lower[i] else _HUGE
-        m = high if high > m else m
-        M = deep if deep < M else M
+        m = larger(m, F[i] if beta[i] < upper[i] else -_HUGE)
+        M = smaller(M, F[i] if beta[i] > lower[i] else _HUGE)
     out[0] = m
     out[1] = M
 
@@ -161,15 +153,14 @@ def _pair_steps(
             break
         Fi = F[i]
         Ki = K[i]
-        best = int32(0)
-        bottom = _MAGNITUDE
+        best, widest = int32(0), int32(0)
         for t in range(n):
-            f = F[t] + low[t]
-            bottom = min(bottom, _key(f, 0))
-            rise = float32(max(Fi - f, 0.0))
-            curvature = max(float32(diagonal[i] + diagonal[t] - 2 * Ki[t]), float32(_TAU))
-            best = max(best, (_float32_bits(rise * rise / curvature) & ~_PLACE32) | int32(t))
-        if Fi - _key_value(bottom) < eps:
+            rise = float32(max(Fi - (F[t] + low[t]), 0.0))
+            widest = max(widest, _float32_bits(rise))
+            curvature = max(float32(diagonal[i] + diagonal[t] - (Ki[t] + Ki[t])), float32(_TAU))
+            gain = int32(_float32_bits(rise * rise / curvature) & ~_PLACE32)
+            best = max(best, int32(gain | int32(t)))
+        if float64(_bits_float32(widest)) < eps:
             break
         j = int64(best & _PLACE32)
         if low[j] > 0.0 or F[j] >= Fi:
@@ -206,16 +197,14 @@ def _coordinate_steps(
     n = len(F)
     steps = 0
     while steps < budget:
-        i = -1
-        worst = eps
+        top = _LEAST
         for t in range(n):
             rise = F[t] if beta[t] < upper[t] else 0.0
             fall = -F[t] if beta[t] > lower[t] else 0.0
-            size = max(rise, fall)
-            if size > worst:
-                worst = size
-                i = t
-        if i < 0:
+            top = max(top, _key(max(rise, fall), t))
+        i = top & _PLACE
+        rises = F[i] > eps and beta[i] < upper[i]
+        if not rises and not (-F[i] > eps and beta[i] > lower[i]):
             break
         wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
         new = min(max(wanted, lower[i]), upper[i])

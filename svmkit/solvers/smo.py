@@ -104,8 +104,8 @@ class _Block:
 
 @dataclass
 class _State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``fresh``: at the
-    end, variables whose F is from float64 kernel values, which the certificate need not evaluate again.
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``known``: at the
+    end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
     """
 
     problem: Problem
@@ -129,7 +129,7 @@ class _State:
     failed_checks: int = 0
     best_check: float = np.inf
     evaluations_before: int = 0
-    fresh: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     done: bool = False
     stalled: bool = False
 
@@ -200,9 +200,9 @@ def solution(state: _State) -> Solution:
     origin = np.flatnonzero(coef)
     rho = _rho(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
     responses = None
-    if len(state.fresh) and len(F) == state.problem.n:
+    if len(state.known) and len(F) == state.problem.n:
         responses = np.full(len(F), np.nan)
-        responses[state.fresh] = (state.constant - F)[state.fresh]
+        responses[state.known] = (state.constant - F)[state.known]
     return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
 
 
@@ -356,7 +356,9 @@ def _check(state: _State) -> None:
     _refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
     if state.violation <= state.eps:
-        state.done, state.fresh = True, in_doubt
+        known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
+        known[in_doubt] = True
+        state.done, state.known = True, np.flatnonzero(known)
         return
     if state.violation > 0.5 * state.best_check:
         state.failed_checks += 1

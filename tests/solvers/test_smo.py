@@ -10,6 +10,7 @@ import oracle
 import pytest
 import zoo
 
+from svmkit.certificate import certify
 from svmkit.data import Ints
 from svmkit.engine import active, kernels
 from svmkit.errors import UsageError
@@ -199,6 +200,24 @@ def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
     assert state.variables.engine.packed.real == "f8"
     K = oracle.kernel_matrix(problem)
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-9
+
+
+def test_responses_handed_on_certify_as_float64_ones_do() -> None:
+    """Those of examples beyond the margin are rough, which no figure shows, and those of vectors at C are left out."""
+    problem = large()
+    state, progress = run(problem, working_set=64)
+    assert progress.done
+    assert state.variables.engine.packed.real == "f4"
+    found = smo.solution(state)
+    assert found.responses is not None
+    known = ~np.isnan(found.responses)
+    at_bound = found.origin[np.abs(found.coef) >= 3.0]
+    assert known.sum() > problem.n // 2 > len(at_bound) > np.count_nonzero(known[at_bound])
+    exact = oracle.kernel_matrix(problem)[:, found.origin] @ found.coef
+    assert 1e-9 < np.abs(found.responses - exact)[known].max() < 1e-4
+    one, other = certify(problem, found), certify(problem, replace(found, responses=None))
+    for name in ("primal", "dual", "violation"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
 
 
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
