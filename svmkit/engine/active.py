@@ -90,7 +90,7 @@ class ActiveSet:
         n = qp.choose_block(
             *(active.F, active.beta, active.lower, active.upper),
             *(previous, size, up_edge, low_edge, violation),
-            *(np.zeros(len(active.F), np.uint8), np.empty(qp.BINS, np.int64), chosen),
+            *(np.empty(len(active.F), np.int32), np.empty(len(active.F), np.int32), chosen),
         )
         return chosen[:n]
 

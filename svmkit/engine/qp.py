@@ -22,7 +22,7 @@ _MAGNITUDE = int64(0x7FFFFFFFFFFFFFFF)
 _LEAST = int64(-0x8000000000000000)
 _HUGE = 1e300
 _TAU = 1e-12
-_BINS = 1024
+_LEVELS = 1024
 
 
 def _reinterpret(source: str, target: str) -> Any:
@@ -64,39 +64,39 @@ def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
 
 
 @helper(ORDERED)
-def _bin(value: Any) -> Any:
-    return min(int64(value), int64(_BINS - 1))
+def _level(excess: Any, scale: Any, may_move: Any) -> Any:
+    """Which of _LEVELS equal steps ``excess`` reaches; −1 where there is none or the variable cannot move."""
+    step = int32(min(excess * scale, _LEVELS - 1.0))
+    return step if (excess > 0.0) & may_move else int32(-1)
 
 
 @helper(ORDERED)
-def _take_worst(
-    sign: Any, F: Any, beta: Any, bound: Any, edge: Any, width: Any, wanted: Any, taken: Any, counts: Any, chosen: Any, n: Any
-) -> Any:
-    """Adds up to ``wanted`` of the variables with sign·(bound − β) > 0 and sign·F beyond sign·edge, largest first to 1/1024 of
-    ``width``, lowest number first within that; returns the new length of ``chosen``.
+def _take_highest(level: Any, other: Any, wanted: Any, chosen: Any, n: Any) -> Any:
+    """Adds up to ``wanted`` variables of the highest levels, lowest number first on the last of these; the new length.
+
+    They have no level on either side from then on.
     """
     if wanted <= 0:
         return n
-    counts[:] = 0
-    scale = (_BINS - 1) / width
-    for i in range(len(F)):
-        excess = sign * (F[i] - edge)
-        may_move = (excess > 0.0) & (sign * (bound[i] - beta[i]) > 0.0) & (taken[i] == 0)
-        counts[_bin(excess * scale) if may_move else _BINS] += 1
-    lowest = _BINS
-    covered = 0
-    while lowest > 0 and covered < wanted:
-        lowest -= 1
-        covered += counts[lowest]
-    spare = wanted - (covered - counts[lowest]) if lowest < _BINS else 0
-    for i in range(len(F)):
-        excess = sign * (F[i] - edge)
-        if (excess * scale >= lowest) & (sign * (bound[i] - beta[i]) > 0.0) & (taken[i] == 0) & (excess > 0.0):
-            at_edge = _bin(excess * scale) == lowest
-            if at_edge and spare == 0:
-                continue
-            spare -= at_edge
-            taken[i] = 1
+    lowest, end = int32(0), int32(_LEVELS)
+    above = int32(0)  # the variables from level ``end`` on, fewer than wanted
+    while end - lowest > 1:
+        middle = int32((lowest + end) // 2)
+        count = int32(0)
+        for i in range(len(level)):
+            count = int32(count + (int32(1) if level[i] >= middle else int32(0)))
+        if count >= wanted:
+            lowest = middle
+        else:
+            end, above = middle, count
+    spare = wanted - above
+    for i in range(len(level)):
+        if level[i] >= lowest:
+            if level[i] == lowest:
+                if spare == 0:
+                    continue
+                spare -= 1
+            level[i] = other[i] = -1
             chosen[n] = i
             n += 1
     return n
@@ -104,30 +104,31 @@ def _take_worst(
 
 def _choose_block(
     F: Any, beta: Any, lower: Any, upper: Any, previous: Any, size: Any, up_edge: Any, low_edge: Any, width: Any,
-    taken: Any, counts: Any, chosen: Any,
+    rises: Any, falls: Any, chosen: Any,
 ) -> Any:  # fmt: skip
     """Numbers of at most ``size`` variables into ``chosen``; returns how many.
 
     Half may stay from ``previous`` (−1: dropped since), free ones first, the latest first; then the worst of up (F > up_edge)
-    and of low (F < low_edge), half each, either filling what the other leaves. No F lies more than ``width`` beyond its edge.
-    ``taken`` (n,) comes and goes all zero.
+    and of low (F < low_edge) to 1/1024 of ``width``, half each, either filling what the other leaves. No F lies more than
+    ``width`` beyond its edge. ``rises`` and ``falls`` (n,) are work space.
     """
+    scale = (_LEVELS - 1.0) / width
+    for i in range(len(F)):
+        rises[i] = _level(F[i] - up_edge, scale, beta[i] < upper[i])
+        falls[i] = _level(low_edge - F[i], scale, beta[i] > lower[i])
     n = 0
     for free_pass in range(2):
         for place in range(len(previous) - 1, -1, -1):
             i = previous[place]
-            if i >= 0 and 2 * n < size and taken[i] == 0:
+            if i >= 0 and 2 * n < size:
                 free = lower[i] < beta[i] and beta[i] < upper[i]
                 if free == (free_pass == 0):
-                    taken[i] = 1
+                    rises[i] = falls[i] = -1
                     chosen[n] = i
                     n += 1
-    n = _take_worst(1.0, F, beta, upper, up_edge, width, (size - n) // 2, taken, counts, chosen, n)
-    n = _take_worst(-1.0, F, beta, lower, low_edge, width, size - n, taken, counts, chosen, n)
-    n = _take_worst(1.0, F, beta, upper, up_edge, width, size - n, taken, counts, chosen, n)
-    for place in range(n):
-        taken[chosen[place]] = 0
-    return n
+    n = _take_highest(rises, falls, (size - n) // 2, chosen, n)
+    n = _take_highest(falls, rises, size - n, chosen, n)
+    return _take_highest(rises, falls, size - n, chosen, n)
 
 
 def _pair_steps(
@@ -245,10 +246,8 @@ def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: 
 
 _V = "f8[:], f8[:], f8[:], f8[:], "
 extremes = compiled(f"void({_V}f8[:])", ORDERED)(_extremes)
-choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, u1[:], i8[:], i8[:])", ORDERED)(_choose_block)
+choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, i4[:], i4[:], i8[:])", ORDERED)(_choose_block)
 _STEPS = f"i8(R[:, :], R[:], {_V}f8[:], f8[:], f8, i8)"
 pair_steps = both_precisions(_pair_steps, _STEPS, REASSOCIATED)
 coordinate_steps = both_precisions(_coordinate_steps, _STEPS)
 ordered_steps = both_precisions(_ordered_steps, f"i8(R[:, :], f8[:], {_V}i8[:], i8, i8)")
-#: Room for the histogram: its bins, and one for variables that cannot be chosen.
-BINS = _BINS + 1

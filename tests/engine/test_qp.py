@@ -26,10 +26,9 @@ def extremes(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> tuple[flo
 
 def choose(parts: tuple[Floats, ...], previous: list[int], size: int, edges: tuple[float, float, float]) -> np.ndarray:
     n = len(parts[0])
-    taken, chosen, room = np.zeros(n, np.uint8), np.full(size, -7), np.full(qp.BINS + 9, -7)
-    count = qp.choose_block(*parts, np.array(previous, dtype=np.int64), size, *edges, taken, room[: qp.BINS], chosen)
-    assert (room[qp.BINS :] == -7).all()
-    assert not taken.any()
+    chosen, rises, falls = np.full(size + 9, -7), np.empty(n, np.int32), np.empty(n, np.int32)
+    count = qp.choose_block(*parts, np.array(previous, dtype=np.int64), size, *edges, rises, falls, chosen)
+    assert count <= size
     assert (chosen[count:] == -7).all()
     return chosen[:count]
 
@@ -44,7 +43,7 @@ def test_extremes(n: int) -> None:
 
 @pytest.mark.parametrize("size", [2, 10, 64, 700])
 def test_a_block_holds_the_worst_violators(size: int) -> None:
-    """Whoever is left out on a side violates less than whoever is in, but for one histogram bin."""
+    """Whoever is left out on a side violates less than whoever is in, but for a step of 1/1023."""
     F, beta, lower, upper = box(500, seed=1)
     m, M = extremes(F, beta, lower, upper)
     chosen = choose((F, beta, lower, upper), [], size, (M, m, m - M))
@@ -55,7 +54,7 @@ def test_a_block_holds_the_worst_violators(size: int) -> None:
         assert len(chosen) == size
     inside = np.zeros(500, bool)
     inside[chosen] = True
-    bin_width = (m - M) / (qp.BINS - 2)
+    bin_width = (m - M) / 1023
     for sign, side in ((1.0, (beta < upper) & (beta == lower) & (F > M)), (-1.0, (beta > lower) & (beta == upper) & (m > F))):
         left, picked = (sign * F)[side & ~inside], (sign * F)[side & inside]
         if len(left) and len(picked):
@@ -71,6 +70,39 @@ def test_half_a_block_may_stay_free_ones_first() -> None:
     chosen = choose((F, beta, lower, upper), previous, 20, (M, m, m - M))
     assert list(chosen[:6]) == list(free[:6][::-1])
     assert list(chosen[6:10]) == list(stuck[:20][::-1][:4])
+
+
+def chosen_plainly(parts: tuple[Floats, ...], previous: list[int], size: int, edges: tuple[float, float, float]) -> list[int]:
+    """What ``choose`` says it does, one after another."""
+    F, beta, lower, upper = parts
+    up_edge, low_edge, width = edges
+    taken: list[int] = []
+    stay = [i for i in previous[::-1] if i >= 0]
+    for wanted in (True, False):
+        taken += [i for i in stay if (lower[i] < beta[i] < upper[i]) is np.bool_(wanted)]
+    taken = taken[: (size + 1) // 2]
+
+    def worst(excess: Floats, may_move: np.ndarray, wanted: int) -> list[int]:
+        level = np.minimum(excess * (1023.0 / width), 1023.0).astype(int)
+        able = [i for i in np.flatnonzero(may_move & (excess > 0)).tolist() if i not in taken]
+        first = sorted(sorted(able, key=lambda i: (-level[i], i))[: max(wanted, 0)])
+        return first
+
+    taken += worst(F - up_edge, beta < upper, (size - len(taken)) // 2)
+    taken += worst(low_edge - F, beta > lower, size - len(taken))
+    return taken + worst(F - up_edge, beta < upper, size - len(taken))
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 4), (9, 4), (300, 64), (300, 7), (300, 600), (5000, 1024), (5000, 2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_block_is_the_one_that_is_found_one_after_another(n: int, size: int, seed: int) -> None:
+    parts = box(n, seed)
+    m, M = extremes(*parts)
+    previous = np.random.default_rng(seed).permutation(n)[: min(n, size)].tolist()
+    previous[::5] = [-1] * len(previous[::5])
+    for edges in ((M, m, m - M), (0.0, 0.0, max(m, -M))):
+        if edges[2] > 0:
+            assert list(choose(parts, previous, size, edges)) == chosen_plainly(parts, previous, size, edges)
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
