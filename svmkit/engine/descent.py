@@ -6,22 +6,41 @@ Paper     Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 2008, algorithm 3
 
 A line of ``variables`` (n, 4) is α_i, upper_i, ‖x_i‖², y_i, so that a visit in random order waits for memory once. The α of an
 empty row (G = −1) goes to its upper end.
+
+``order`` (n,) holds all examples, the active ones first. A sweep visits these in random order; who is at a bound with a
+gradient beyond the extremes of the sweep before goes behind them. Rows that nearly are each other's copies but for the label go
+up together by thousands of small steps while all others are settled. So after a sweep the few with a gradient beyond a small
+share of the violation, which it has put first, are visited round and round, until they are within it or it has cost as much as
+a sweep.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
-from numpy import uint64
+from numpy import float64, int64, uint64
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.linear import ADD, DOT, ROWS, arrays, places
 from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
+from svmkit.engine.rng import put_in_order
 
 #: Visits ahead at which a row's place and values are asked for.
 _FAR, _NEAR = 8, 4
 _ONE = uint64(1)
+#: The busy ones have a gradient beyond this share of the last sweep's violation; at most this share of the active ones is few.
+BUSY_SHARE, _FEW = 0.03, 0.25
+
+#: Whole numbers of a descent: how far the sweep is, how many are active, have moved in it and are busy; sweeps so far; how many
+#: visits are left for the busy ones, and how far their round is; why the last call ended where visits were left.
+AT, ACTIVE, MOVED, BUSY, SWEEPS, SPARE, ROUND, WHY, N_COUNTS = range(9)
+#: WHY: the violation is within eps, or nothing has moved, with all examples active; enough visits.
+MET, IDLE, ENOUGH = 1, 2, 3
+#: Numbers: the gradients beyond which one at 0, one at its upper end goes behind the active ones; that which makes one busy;
+#: the largest and the smallest projected gradient of the sweep; the violation by the last sweep; the largest of the round.
+ABOVE, BELOW, BEYOND, MOST, LEAST, VIOLATION, LARGEST, N_NUMBERS = range(8)
 
 
 @helper()
@@ -37,11 +56,42 @@ def _best(gradient: Any, alpha: Any, upper: Any, norm2: Any) -> Any:
     return min(max(wanted, 0.0), upper)
 
 
-def _sweep_loop(dot: Any, add: Any, ask_for_row: Any) -> Any:
-    def sweep_loop(
-        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, place: Any, bounds: Any, budget: Any, w: Any
+@helper()
+def _begin_sweep(order: Any, counts: Any, numbers: Any, seed: Any) -> None:
+    counts[AT] = counts[MOVED] = counts[BUSY] = 0
+    numbers[BEYOND] = BUSY_SHARE * numbers[VIOLATION] if numbers[VIOLATION] > 0.0 else inf
+    numbers[MOST], numbers[LEAST] = -inf, inf
+    put_in_order(seed, counts[SWEEPS], order[: counts[ACTIVE]])
+
+
+@helper()
+def _end_sweep(order: Any, counts: Any, numbers: Any, seed: Any, eps: Any, shrinking: Any) -> None:
+    """Says in WHY if the caller should look, brings variables back, and goes on with the busy ones or with the next sweep."""
+    most, least = numbers[MOST], numbers[LEAST]
+    numbers[VIOLATION] = max(0.0, max(most, -least))
+    met, whole, moved = numbers[VIOLATION] <= eps, counts[ACTIVE] == len(order), counts[MOVED] > 0
+    counts[SWEEPS] += 1
+    if whole and (met or not moved):
+        counts[WHY] = MET if met else IDLE
+    if met or not moved or not shrinking:
+        counts[ACTIVE] = len(order)
+        numbers[ABOVE], numbers[BELOW] = inf, -inf
+    else:
+        numbers[ABOVE] = most if most > 0.0 else inf
+        numbers[BELOW] = least if least < 0.0 else -inf
+    if not met and moved and counts[BUSY] > 0 and float64(counts[BUSY]) <= _FEW * counts[ACTIVE]:
+        counts[SPARE], counts[ROUND], numbers[LARGEST] = counts[ACTIVE], counts[BUSY], inf
+    else:
+        _begin_sweep(order, counts, numbers, seed)
+
+
+def _sweep(dot: Any, add: Any, ask_for_row: Any) -> Any:
+    @helper()
+    def sweep(
+        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, counts: Any, numbers: Any, budget: Any, w: Any
     ) -> Any:
-        at, active, busy = place[0], place[1], place[3]
+        """Goes on with a sweep for at most ``budget`` visits; how many."""
+        at, active, busy = counts[AT], counts[ACTIVE], counts[BUSY]
         used = 0
         while at < active and used < budget:
             if at + _FAR < active:
@@ -52,15 +102,15 @@ def _sweep_loop(dot: Any, add: Any, ask_for_row: Any) -> Any:
             k0, k1 = indptr[i], indptr[i + _ONE]
             now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
             gradient = sign * dot(indices, data, k0, k1, w) - 1.0
-            if (now <= 0.0 and gradient > bounds[0]) or (now >= upper and gradient < bounds[1]):
+            if (now <= 0.0 and gradient > numbers[ABOVE]) or (now >= upper and gradient < numbers[BELOW]):
                 active -= 1
                 order[at] = order[active]
                 order[active] = i
                 continue
             projected = _projected(gradient, now, upper)
-            bounds[3] = max(bounds[3], projected)
-            bounds[4] = min(bounds[4], projected)
-            if abs(projected) > bounds[2]:
+            numbers[MOST] = max(numbers[MOST], projected)
+            numbers[LEAST] = min(numbers[LEAST], projected)
+            if abs(projected) > numbers[BEYOND]:
                 order[at] = order[busy]
                 order[busy] = i
                 busy += 1
@@ -71,31 +121,33 @@ def _sweep_loop(dot: Any, add: Any, ask_for_row: Any) -> Any:
             if new != now:
                 variables[i, 0] = new
                 add(indices, data, k0, k1, (new - now) * sign, w)
-                place[2] += 1
-        place[0], place[1], place[3] = at, active, busy
+                counts[MOVED] += 1
+        counts[AT], counts[ACTIVE], counts[BUSY] = at, active, busy
         return used
 
-    return sweep_loop
+    return sweep
 
 
-def _settle_loop(dot: Any, add: Any) -> Any:
-    def settle_loop(
-        indptr: Any, indices: Any, data: Any, variables: Any, few: Any, place: Any, largest: Any, goal: Any, budget: Any, w: Any
+def _settle(dot: Any, add: Any) -> Any:
+    @helper()
+    def settle(
+        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, counts: Any, numbers: Any, budget: Any, w: Any
     ) -> Any:
+        """Visits the busy ones at most ``budget`` times; how often, less where they are settled."""
         used = 0
         while used < budget:
-            if place[0] == len(few):
-                if largest[0] <= goal:
+            if counts[ROUND] == counts[BUSY]:
+                if numbers[LARGEST] <= numbers[BEYOND]:
                     break
-                place[0], largest[0] = 0, 0.0
-            i = uint64(few[place[0]])
-            place[0] += 1
+                counts[ROUND], numbers[LARGEST] = 0, 0.0
+            i = uint64(order[counts[ROUND]])
+            counts[ROUND] += 1
             used += 1
             k0, k1 = indptr[i], indptr[i + _ONE]
             now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
             gradient = sign * dot(indices, data, k0, k1, w) - 1.0
             projected = _projected(gradient, now, upper)
-            largest[0] = max(largest[0], abs(projected))
+            numbers[LARGEST] = max(numbers[LARGEST], abs(projected))
             if projected == 0.0:
                 continue
             new = _best(gradient, now, upper, norm2)
@@ -104,42 +156,63 @@ def _settle_loop(dot: Any, add: Any) -> Any:
                 add(indices, data, k0, k1, (new - now) * sign, w)
         return used
 
-    return settle_loop
+    return settle
 
 
-_sweep = {
-    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8[:])", name=f"sweep_{form}")(
-        _sweep_loop(DOT[form], ADD[form], ASK_FOR_ROW[form])
+def _descend(sweep: Any, settle: Any) -> Any:
+    def descend_loop(
+        indptr: Any, indices: Any, data: Any, variables: Any, order: Any, counts: Any, numbers: Any, seed: Any, eps: Any,
+        shrinking: Any, budget: Any, enough: Any, w: Any,
+    ) -> Any:  # fmt: skip
+        used = int64(0)
+        counts[WHY] = 0
+        while used < budget and counts[WHY] == 0:
+            left = budget - used
+            if counts[SPARE] > 0:
+                asked = min(left, counts[SPARE])
+                visits = settle(indptr, indices, data, variables, order, counts, numbers, asked, w)
+                counts[SPARE] = counts[SPARE] - visits if visits == asked else 0
+                if counts[SPARE] == 0:
+                    _begin_sweep(order, counts, numbers, seed)
+            else:
+                visits = sweep(indptr, indices, data, variables, order, counts, numbers, left, w)
+                if counts[AT] == counts[ACTIVE]:
+                    _end_sweep(order, counts, numbers, seed, eps, shrinking)
+                    if used + visits >= enough and counts[WHY] == 0:
+                        counts[WHY] = ENOUGH
+            used += visits
+        return used
+
+    return descend_loop
+
+
+_loops = {
+    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{form}")(
+        _descend(_sweep(DOT[form], ADD[form], ASK_FOR_ROW[form]), _settle(DOT[form], ADD[form]))
     )
     for form, rows in ROWS.items()
 }
-_settle = {
-    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], f8, i8, f8[:])", name=f"settle_{form}")(
-        _settle_loop(DOT[form], ADD[form])
-    )
-    for form, rows in ROWS.items()
-}
 
 
-def sweep(rows: Rows, variables: Floats, order: Ints, place: Ints, bounds: Floats, budget: int, w: Floats) -> int:
-    """Visits the rows ``order[at … active − 1]``, at most ``budget`` of them, and returns how many.
-
-    ``place`` is at, active, moved, busy and stays up to date: ``moved`` counts steps. Of ``bounds`` (5,) the first two say who
-    goes behind the active ones: a variable at 0 with a gradient above bounds[0], one at its upper end with one below bounds[1].
-    Those whose projected gradient is beyond ±bounds[2] go to the front: order[:busy]. bounds[3:5] gather the largest and the
-    smallest projected gradient met.
-    """
-    used: int = _sweep[rows.form](*arrays(rows), variables, order, place, bounds, budget, places(rows, w))
-    return used
+@compiled("void(i8[:], i8[:], f8[:], i8)")
+def begin(order: Any, counts: Any, numbers: Any, seed: Any) -> None:
+    """The first sweep, over all examples."""
+    counts[:] = 0
+    counts[ACTIVE] = len(order)
+    numbers[:] = 0.0
+    numbers[ABOVE], numbers[BELOW] = inf, -inf
+    _begin_sweep(order, counts, numbers, seed)
 
 
-def settle(
-    rows: Rows, variables: Floats, few: Ints, place: Ints, largest: Floats, goal: float, budget: int, w: Floats
+def descend(
+    rows: Rows, variables: Floats, order: Ints, counts: Ints, numbers: Floats, seed: int, eps: float, shrinking: bool,
+    budget: int, enough: int, w: Floats,
 ) -> int:  # fmt: skip
-    """Visits the rows ``few`` round and round, at most ``budget`` times in all, and returns how often.
+    """Goes on for at most ``budget`` visits, and returns how many it took: fewer where counts[WHY] says so.
 
-    Ends with a round that met no projected gradient beyond ±``goal``. ``place[0]`` is how far the round has come,
-    ``largest[0]`` the largest it has met so far; a round is begun at len(few) and inf.
+    That is at the end of a sweep over all examples that has met ``eps`` (MET) or moved none (IDLE), or of one in which
+    ``enough`` visits are reached (ENOUGH); the next sweep has then been begun. Without ``shrinking`` all stay active.
     """
-    used: int = _settle[rows.form](*arrays(rows), variables, few, place, largest, goal, budget, places(rows, w))
+    args = variables, order, counts, numbers, seed, eps, int(shrinking), budget, enough, places(rows, w)
+    used: int = _loops[rows.form](*arrays(rows), *args)
     return used

@@ -106,8 +106,8 @@ def _fill_normal(seed: Any, stream: Any, first: Any, out: Any) -> None:
         out[i] = normal(seed, stream, first + i)
 
 
-@compiled("void(i8, i8, i8[:])")
-def _shuffle(seed: Any, stream: Any, values: Any) -> None:
+@helper()
+def put_in_order(seed: Any, stream: Any, values: Any) -> None:
     """Fisher and Yates's shuffle, in place; a draw's two halves serve two exchanges."""
     for i in range(len(values) - 1, 0, -2):
         drawn = bits(seed, stream, i)
@@ -115,6 +115,11 @@ def _shuffle(seed: Any, stream: Any, values: Any) -> None:
         values[i], values[j] = values[j], values[i]
         j = int64(((drawn >> _HALF) * uint64(i)) >> _HALF)
         values[i - 1], values[j] = values[j], values[i - 1]
+
+
+@compiled("void(i8, i8, i8[:])")
+def _shuffle(seed: Any, stream: Any, values: Any) -> None:
+    put_in_order(seed, stream, values)
 
 
 def uniforms(seed: int, stream: int, first: int, count: int) -> Floats:

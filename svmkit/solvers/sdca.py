@@ -73,8 +73,11 @@ class _Form(Protocol):
     done: bool
     stalled: bool
 
-    def visit(self, budget: int) -> int:
-        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end."""
+    def visit(self, budget: int, enough: float) -> int:
+        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end.
+
+        It may begin further sweeps itself, but not after the one in which ``enough`` visits are reached.
+        """
 
     def kernel_evaluations(self) -> int:
         """Kernel values used so far."""
@@ -111,7 +114,7 @@ def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more visits of an example."""
     form, left = state.form, budget
     while left > 0 and not (form.done or state.completed or form.stalled):
-        used = form.visit(left)
+        used = form.visit(left, state.last - state.steps)
         state.steps += used
         left -= used
         if used == 0:
@@ -183,7 +186,7 @@ class _KernelForm:
         self.responses: Floats | None = None
         self._begin_sweep()
 
-    def visit(self, budget: int) -> int:
+    def visit(self, budget: int, enough: float) -> int:
         if self.block is None:
             if self.at == len(self.order):
                 self._end_sweep()

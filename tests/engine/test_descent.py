@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from zoo import points
 
-from svmkit.data import Floats, Ints, Rows, dense_rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import descent, rng
 
 
@@ -63,78 +63,100 @@ class Plain:
 
 
 def case(rows_of: Callable[[Floats], Rows]) -> tuple[Rows, Plain, Floats]:
-    """Rows, every ninth empty, the plain descent on them and its variables in ours."""
-    X, y = points(60, 37, seed=6)
+    """Rows, every ninth empty, two nearly alike but for the label; the plain descent on them and its variables in ours."""
+    X, y = points(60, 5, seed=6)
+    X[10], y[10] = X[11] * 1.01, -y[11]
     X[::9] = 0.0
     X = X.astype(np.float32).astype(np.float64)
     rows, upper = rows_of(X), np.random.default_rng(7).uniform(0.1, 2.0, len(y))
+    upper[10:12] = 1e4
     return rows, Plain(X, y, upper), np.stack([np.zeros(len(y)), upper, rows.sqnorms(), y], axis=1)
+
+
+class Whole:
+    """Sweep after sweep with the busy ones between, of ``plain``; says how many visits they took."""
+
+    def __init__(self, plain: Plain, shrinking: bool) -> None:
+        self.plain, self.shrinking = plain, shrinking
+        self.order = np.arange(len(plain.y))
+        self.active, self.visits, self.settled = len(plain.y), 0, 0
+        self.violation, self.beyond_now, self.bounds = 0.0, math.inf, [math.inf, -math.inf]
+
+    def sweep(self, number: int) -> list[int]:
+        """One sweep, and what comes of it; the busy ones."""
+        rng.shuffle(1, number, self.order[: self.active])
+        beyond = 0.03 * self.violation if self.violation else math.inf
+        before = self.order[: self.active].tolist()
+        active, aside, busy, (most, least) = self.plain.sweep(before, [*self.bounds, beyond])
+        rest = list(dict.fromkeys(active))
+        for front, i in enumerate(busy):
+            at = rest.index(i)
+            rest[at], rest[front] = rest[front], i
+        self.order[: len(before)] = rest + aside[::-1]
+        self.active, self.visits = len(active), self.visits + len(before)
+        self.violation = max(0.0, most, -least)
+        if self.shrinking:
+            self.bounds = [most if most > 0 else math.inf, least if least < 0 else -math.inf]
+        else:
+            self.active = len(self.order)
+        return busy
+
+    def settle(self, busy: list[int]) -> None:
+        """Visits the busy ones, if they are few."""
+        if not 0 < len(busy) <= 0.25 * self.active:
+            return
+        spare, largest, at = self.active, math.inf, len(busy)
+        while spare > 0:
+            if at == len(busy):
+                if largest <= self.beyond_now:
+                    break
+                at, largest = 0, 0.0
+            largest = max(largest, abs(self.plain.gradients(busy[at])[1]))
+            self.plain.step(busy[at])
+            at, spare, self.visits, self.settled = at + 1, spare - 1, self.visits + 1, self.settled + 1
 
 
 @pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
 @pytest.mark.parametrize("budget", [10**9, 5])
-@pytest.mark.parametrize("busy", [math.inf, 0.05])
-@pytest.mark.parametrize(("above", "below"), [(math.inf, -math.inf), (0.3, -0.3)])
-def test_a_sweep_is_the_plain_one(
-    rows_of: Callable[[Floats], Rows], above: float, below: float, busy: float, budget: int
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_a_descent_is_the_plain_one(rows_of: Callable[[Floats], Rows], shrinking: bool, budget: int) -> None:
+    """Sweep by sweep, however it is cut into calls."""
     rows, plain, variables = case(rows_of)
-    n, w = rows.n, np.zeros(rows.n_features + 1)
-    order, place, visits, n_busy = np.arange(n), np.array([0, n, 0, 0]), 0, []
-    for number in range(6):
-        rng.shuffle(1, number, order[: place[1]])
-        before = len(order[: place[1]])
-        bounds = np.array([above, below, busy, -math.inf, math.inf])
-        active, aside, found, extremes = plain.sweep(order[: place[1]].tolist(), bounds.tolist())
-        place[0] = place[3] = 0
-        while place[0] < place[1]:
-            used = descent.sweep(rows, variables, order, place, bounds, budget, w)
+    whole, w = Whole(plain, shrinking), np.zeros(rows.n_features + 1)
+    order, counts, numbers = np.arange(rows.n), np.empty(descent.N_COUNTS, np.int64), np.empty(descent.N_NUMBERS)
+    descent.begin(order, counts, numbers, 1)
+    total, least_active = 0, rows.n
+    for number in range(60):
+        busy = whole.sweep(number)
+        while counts[descent.SWEEPS] == number:
+            args = rows, variables, order, counts, numbers, 1, 1e-300, shrinking
+            used = descent.descend(*args, budget, whole.visits - total, w)
             assert 0 < used <= budget
-            visits += used
-        assert sorted(order[: place[1]].tolist()) == sorted(active)
-        assert order[place[1] : before].tolist() == aside[::-1]
-        assert order[: place[3]].tolist() == found
-        n_busy.append(len(found))
-        np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(w[1:], plain.w, rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(bounds[3:], extremes, rtol=1e-10, atol=1e-12)
-    if above < math.inf:
-        assert place[1] < n
-    else:
-        assert visits == 6 * n
-    assert 0 < n_busy[-1] < n if busy < math.inf else not any(n_busy)
+            total += used
+        assert total == whole.visits
+        assert counts[descent.WHY] == descent.ENOUGH
+        assert counts[descent.ACTIVE] == whole.active
+        assert sorted(order[: whole.active].tolist()) == sorted(whole.order[: whole.active].tolist())
+        assert numbers[descent.VIOLATION] == pytest.approx(whole.violation, rel=1e-9)
+        np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(w[1:], plain.w, rtol=1e-9, atol=1e-12)
+        least_active = min(least_active, whole.active)
+        whole.beyond_now = float(numbers[descent.BEYOND])
+        whole.settle(busy)
+    assert whole.settled > 0
+    assert (least_active < rows.n) == shrinking
     assert (variables[::9, 0] == plain.upper[::9]).all()
 
 
-@pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
-@pytest.mark.parametrize("budget", [10**9, 4])
-def test_a_few_are_visited_in_turn_until_they_are_settled(rows_of: Callable[[Floats], Rows], budget: int) -> None:
-    rows, plain, variables = case(rows_of)
-    few, goal = np.array([7, 31, 5, 0, 44]), 1e-3
-    rounds, largest = 0, math.inf
-    while largest > goal:
-        largest = 0.0
-        for i in few:
-            largest = max(largest, abs(plain.gradients(i)[1]))
-            plain.step(i)
-        rounds += 1
-    assert rounds > 3
-    w, place, met = np.zeros(rows.n_features + 1), np.array([len(few)]), np.array([math.inf])
-    visits, used = 0, budget
-    while used == budget:
-        used = descent.settle(rows, variables, few, place, met, goal, budget, w)
-        visits += used
-    assert visits == rounds * len(few)
-    np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(w[1:], plain.w, rtol=1e-11, atol=1e-13)
-
-
-def test_those_that_do_not_settle_end_with_the_budget() -> None:
-    rows, plain, variables = case(Rows.from_dense)
-    few: Ints = np.array([7, 31, 5])
-    place, met = np.array([3]), np.array([math.inf])
-    assert descent.settle(rows, variables, few, place, met, -1.0, 301, np.zeros(rows.n_features + 1)) == 301
-    assert place.tolist() == [1]
-    for i in np.resize(few, 301):
-        plain.step(i)
-    np.testing.assert_allclose(variables[:, 0], plain.alpha, rtol=1e-12, atol=1e-13)
+def test_a_descent_says_that_the_tolerance_is_met_or_that_nothing_moves() -> None:
+    rows, _, variables = case(Rows.from_dense)
+    variables[:, 1] *= 1e-3  # where all end at their upper ends
+    w, order = np.zeros(rows.n_features + 1), np.arange(rows.n)
+    counts, numbers = np.empty(descent.N_COUNTS, np.int64), np.empty(descent.N_NUMBERS)
+    for eps, why in ((1e-3, descent.MET), (-1.0, descent.IDLE)):
+        descent.begin(order, counts, numbers, 1)
+        while counts[descent.WHY] == 0:
+            descent.descend(rows, variables, order, counts, numbers, 1, eps, True, 1000, 1 << 62, w)
+        assert counts[descent.WHY] == why
+        assert counts[descent.ACTIVE] == rows.n
+    assert (variables[:, 0] == variables[:, 1]).all()
