@@ -156,6 +156,7 @@ CASES = (
     Case("covtype-full-.01", 3, 1, covtype_full, eps=0.01),
     Case("covtype-full-.001", 3, 1, covtype_full),
     Case("linear-a9a", 1, 0, pair("a9a"), eps=1e-6, linear=True),
+    Case("linear-a9a-.003", 0.003, 0, pair("a9a"), eps=1e-6, linear=True),
     Case("linear-reuters", 1, 0, pair("reuters-acq"), eps=1e-6, linear=True),
     Case("linear-20news", 1, 0, lambda: (one_against_rest("20news", "1"), one_against_rest("20news.t", "1")), 1e-6, True),
 )
@@ -163,7 +164,7 @@ CASES = (
 GROUPS = {
     "table": ("a9a", "a9a-32", "a9a-100", "a9a-100-wide", "ijcnn1", "covtype", "mnist8"),
     "covtype-full": ("covtype-full-.01", "covtype-full-.001"),
-    "solvers": ("linear-a9a", "linear-reuters", "linear-20news"),
+    "solvers": ("linear-a9a", "linear-a9a-.003", "linear-reuters", "linear-20news"),
 }
 
 
