@@ -53,12 +53,15 @@ def _key(value: Any, place: Any) -> Any:
 
 
 def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
-    """out[0] = m, the largest F over up; out[1] = M, the smallest over low; ∓1e300 where the set is empty."""
+    """out[0] = m, the largest F over up; out[1] = M, the smallest over low; ∓1e300 where the set is empty.
+
+    F that overflowing kernel values made nan is left out.
+    """
     m = -_HUGE
     M = _HUGE
     for i in range(len(F)):
-        m = larger(m, F[i] if beta[i] < upper[i] else -_HUGE)
-        M = smaller(M, F[i] if beta[i] > lower[i] else _HUGE)
+        m = larger(m, F[i] if (beta[i] < upper[i]) & (F[i] > -_HUGE) else -_HUGE)
+        M = smaller(M, F[i] if (beta[i] > lower[i]) & (F[i] < _HUGE) else _HUGE)
     out[0] = m
     out[1] = M
 
@@ -140,6 +143,8 @@ def _pair_steps(
     searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in, ∓huge out.
     """
     n = len(F)
+    if n == 0:
+        return 0
     for t in range(n):
         up[t] = 0.0 if beta[t] < upper[t] else -_HUGE
         low[t] = 0.0 if beta[t] > lower[t] else _HUGE
@@ -187,6 +192,13 @@ def _pair_steps(
     return steps
 
 
+@helper(ORDERED)
+def _pull(F: Any, beta: Any, lower: Any, upper: Any) -> Any:
+    """How far the projected gradient is from 0; 0 where F is nan."""
+    rises, falls = (beta < upper) & (F > 0.0), (beta > lower) & (F < 0.0)
+    return F if rises else -F if falls else 0.0
+
+
 def _coordinate_steps(
     K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
 ) -> Any:
@@ -200,12 +212,9 @@ def _coordinate_steps(
     while steps < budget:
         top = _LEAST
         for t in range(n):
-            rise = F[t] if beta[t] < upper[t] else 0.0
-            fall = -F[t] if beta[t] > lower[t] else 0.0
-            top = max(top, _key(max(rise, fall), t))
+            top = max(top, _key(_pull(F[t], beta[t], lower[t], upper[t]), t))
         i = top & _PLACE
-        rises = F[i] > eps and beta[i] < upper[i]
-        if not rises and not (-F[i] > eps and beta[i] > lower[i]):
+        if n == 0 or not (_pull(F[i], beta[i], lower[i], upper[i]) > eps):
             break
         wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
         new = min(max(wanted, lower[i]), upper[i])

@@ -81,4 +81,5 @@ class LinearForm:
         self.evaluations += problem.n
         self.violation = kkt_violation(F, beta, problem.y, problem.upper, "none")
         self.done = self.violation <= self.eps
+        self.numbers[descent.VIOLATION] = self.violation
         self.numbers[descent.BEYOND] = descent.BUSY_SHARE * self.violation  # of the sweep begun already

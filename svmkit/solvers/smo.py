@@ -154,6 +154,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         K=np.empty((size, size), engine.packed.real),
         previous=np.empty(0, np.int64),
+        drift2=float(dual.start @ dual.start),
         pace=Pace(len(dual.sign), eps),
         span=Span(),
     )

@@ -153,3 +153,21 @@ def test_a_block_of_the_largest_size_keeps_places_apart() -> None:
     assert steps == 1
     assert np.flatnonzero(beta).tolist() == [n - 2, n - 1]
     assert beta[n - 2] == 1.0
+
+
+@pytest.mark.parametrize("real", ["f4", "f8"])
+def test_without_variables_or_numbers_there_is_no_step(real: str) -> None:
+    """What overflowing kernel values leave behind must not keep steps going, nor reach β."""
+    n = 20
+    F, beta, lower, upper = box(n, seed=3)
+    K = np.eye(n, dtype=real)
+    work = np.empty(n), np.empty(n)
+    nothing = np.empty(0)
+    for steps in (qp.coordinate_steps, qp.pair_steps):
+        assert steps[real](K[:0, :0].copy(), nothing.astype(real), *[nothing] * 6, 1e-3, 5) == 0
+    F[:] = np.nan
+    before = beta.copy()
+    assert qp.coordinate_steps[real](K, np.ones(n, real), F, beta, lower, upper, *work, 1e-3, 50) == 0
+    assert np.array_equal(beta, before)
+    F[7], beta[7] = 3.0, 0.5 * (lower[7] + upper[7])
+    assert extremes(F, beta, lower, upper) == (3.0, 3.0)

@@ -220,6 +220,15 @@ def test_responses_handed_on_certify_as_float64_ones_do() -> None:
         assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
 
 
+def test_a_start_counts_as_moved_from_0() -> None:
+    """F of a given start comes from float32 values too, and the margin of the last check grows with it."""
+    problem = large()
+    assert run(problem)[0].drift2 > 0.0
+    alpha = np.full(problem.n, 0.5)
+    state = smo.start(replace(problem, start=alpha), smo.Options(working_set=64), 1e-3, seed=0)
+    assert state.drift2 == pytest.approx(0.25 * problem.n)
+
+
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
     state, progress = run(large(200))
     assert progress.done
