@@ -32,8 +32,9 @@ from svmkit.engine.packed import Real, training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Problem, Solution
 
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is
-#: worth it. Those so many estimated errors beyond the margin do not matter.
+#: worth it.
 _WORTH_A_LOOK, _MOST = 1e7, 0.75
+#: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors.
 _CLEAR, _FLOAT32_ERROR = 20.0, 5e-7
 
 
@@ -102,6 +103,14 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     )
 
 
+def float32_margin(largest_kernel: float, weights2: float) -> float:
+    """How far Σ_j weight_j K_ij from float32 kernel values has to lie from a bound to be beyond it for certain.
+
+    From the largest |K_ii| and Σ weight²: errors of kernel values are taken for independent.
+    """
+    return _CLEAR * _FLOAT32_ERROR * largest_kernel * sqrt(weights2)
+
+
 def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias) -> float:
     """The violation defined at the top of this file; 0 where no pair (or coordinate) can move, nan where F has a nan."""
     can_rise = beta < np.maximum(0.0, upper * y)
@@ -145,8 +154,8 @@ def _beyond(problem: Problem, solution: Solution, alpha: Floats) -> Floats | Non
         return None
     rough = cross_apply(problem.rows.take(unused), solution.basis, kernel, solution.coef[:, None], "f4")[:, 0]
     largest = float(diagonal(problem.rows, kernel).max(initial=0.0))
-    clear = 1.0 + _CLEAR * _FLOAT32_ERROR * largest * sqrt(float(solution.coef @ solution.coef))
-    far = problem.y[unused] * (rough - solution.rho) > clear
+    margin = float32_margin(largest, float(solution.coef @ solution.coef))
+    far = problem.y[unused] * (rough - solution.rho) > 1.0 + margin
     responses = np.full(problem.n, np.nan)
     responses[unused[far]] = rough[far]
     return responses

@@ -24,12 +24,12 @@ F; if corrections stop helping, on float64 kernels throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit.certificate import float32_margin
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
@@ -55,9 +55,6 @@ _INNER_SHARE = 0.1
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Rows whose F lies this many estimated float32 errors clear of [M, m] need no float64 check.
-_CLEAR = 20.0
-_FLOAT32_ERROR = 5e-7
 #: Variables of a round; all, up to the second number, where rows have as many nonzeros as the third: recomputing their kernel
 #: values round by round takes up to three times as long.
 _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
@@ -351,7 +348,7 @@ def _restore(state: _State) -> None:
 def _check(state: _State) -> None:
     """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
     whole = state.variables.whole
-    margin = _CLEAR * _FLOAT32_ERROR * state.largest_kernel * sqrt(state.drift2)
+    margin = float32_margin(state.largest_kernel, state.drift2)
     everything = len(state.K) == len(whole.number)  # then it costs nothing
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
     _refresh(state, in_doubt)
