@@ -1,8 +1,8 @@
 """The experiments of Lee & Wright's paper on ASSET: Table 2 (time and error), Fig. 1 (error by dimension), Table 3 (a stream).
 
 table2  Nyström maps of s landmarks drawn at random, as in the paper, one a seed; on each map ASSET, ASSET* (no bias), the exact
-        optimum by ipm and, without a bias, by sdca, which gets no more than a limit of time. Beside them smo on the kernel.
-race    On the first of these maps: seconds until ipm is within 1e-4 (relative gap) of the optimum, and those of the shortest
+        optimum by newton and, without a bias, by sdca, which gets no more than a limit of time. Beside them smo on the kernel.
+race    On the first of these maps: seconds until newton is within 1e-4 (relative gap) of the optimum, and those of the shortest
         run of ASSET, of 10, 20, 40 … epochs, that ends within 1 % of it.
 fig1    Test error of ASSET for landmarks at random, by k-means, by pivoted Cholesky, and for random Fourier features.
 table3  MNIST 0–4 v 5–9 as a shuffled stream of some passes, learned by ASSET_on and ASSET*_on on random Fourier features: the
@@ -35,7 +35,7 @@ from svmkit.engine.linear import dots
 from svmkit.engine.rng import permutation
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution, Stream
-from svmkit.solvers import asset, ipm
+from svmkit.solvers import asset, newton
 from svmkit.solvers.base import run
 from svmkit.trace import Limits
 
@@ -155,7 +155,7 @@ def table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
 METHODS: tuple[tuple[str, str, Bias], ...] = (
     ("ASSET", "asset", "free"),
     ("ASSET*", "asset", "none"),
-    ("ipm on the map", "ipm", "free"),
+    ("newton on the map", "newton", "free"),
     ("sdca on the map", "sdca", "none"),
 )
 TABLE2 = (
@@ -207,7 +207,16 @@ def table2(case: Case, split: Split, sizes: Sequence[int], seeds: int, limit_s: 
 
 # --- the race -------------------------------------------------------------------------------------------------------------
 
-RACE = ("set", "s", "optimum", "ipm: s to a gap of 1e-4", "ASSET: s to 1 %", "its epochs", "its excess %", "ipm is faster")
+RACE = (
+    "set",
+    "s",
+    "optimum",
+    "newton: s to a gap of 1e-4",
+    "ASSET: s to 1 %",
+    "its epochs",
+    "its excess %",
+    "newton is faster",
+)
 
 
 def certificate(problem: Problem, found: Solution) -> Certificate:
@@ -224,13 +233,13 @@ def race(case: Case, split: Split, s: int, most_epochs: int) -> Iterator[Sequenc
     """One row: both methods on one map, the certificates off the clock."""
     on_map, _ = mapped(split, case, "uniform", s, 0)
     problem = problem_of(on_map, case, "free")
-    state, seconds, gap = ipm.start(problem, ipm.Options(), 1e-3, 0), 0.0, np.inf
+    state, seconds, gap = newton.start(problem, newton.Options(), 1e-3, 0), 0.0, np.inf
     ipm_s = np.nan
     while True:
         began = time.perf_counter()
-        ended = ipm.advance(state, 1).ended
+        ended = newton.advance(state, 1).ended
         seconds += time.perf_counter() - began
-        found = certificate(problem, ipm.solution(state))
+        found = certificate(problem, newton.solution(state))
         gap = found.gap / found.primal
         if gap <= 1e-4 and np.isnan(ipm_s):
             ipm_s = seconds

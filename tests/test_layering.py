@@ -41,7 +41,7 @@ SHARED = {
     "maps": {"landmarks"},
     "solvers": {
         "base",
-        "ipm",
+        "newton",
         "lasvm_selection",
         "pegasos_linear",
         "pegasos_stream",

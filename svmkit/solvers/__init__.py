@@ -10,9 +10,9 @@ from svmkit.errors import UsageError
 if TYPE_CHECKING:
     from svmkit.solvers.base import Solver
 
-NAMES = ("smo", "pair", "lasvm", "pegasos", "perceptron", "sdca", "sbp", "scs", "wolfe", "asset", "ipm")
+NAMES = ("smo", "pair", "lasvm", "pegasos", "perceptron", "sdca", "sbp", "scs", "wolfe", "asset", "newton")
 #: Those whose linear form works on w alone, and so takes mapped data.
-LINEAR_FORM = ("sdca", "ipm", "asset", "pegasos")
+LINEAR_FORM = ("sdca", "newton", "asset", "pegasos")
 
 
 def solver(name: str) -> Solver:

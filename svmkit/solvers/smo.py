@@ -14,7 +14,7 @@ the active set, which is packed anew; each drop remembers its β, and F of the d
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once as much work
-is done as an interior point takes, that leads near the optimum (ipm.py), and pair steps go on from there.
+is done as Newton steps on w take, these lead near the optimum (newton.py), and pair steps go on from there.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -37,7 +37,7 @@ from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
-from svmkit.solvers import ipm
+from svmkit.solvers import newton
 from svmkit.solvers.smo_pace import Pace
 from svmkit.trace import Progress
 
@@ -218,7 +218,7 @@ def _open_round(state: _State) -> None:
     if state.violation <= state.eps:
         _check(state)
         return
-    if _worth_an_interior_point(state) and _interior_point(state):
+    if _worth_looking_for_w(state) and _by_way_of_w(state):
         return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
@@ -279,19 +279,19 @@ def _newton(state: _State) -> bool:
     return True
 
 
-def _worth_an_interior_point(state: _State) -> bool:
+def _worth_looking_for_w(state: _State) -> bool:
     """Whether pair steps have taken as long; only for linear rows of features that are not too many."""
     rows = state.problem.rows
-    if state.problem.kernel.kind != LINEAR or rows.n_features > ipm.MOST_FEATURES:
+    if state.problem.kernel.kind != LINEAR or rows.n_features > newton.MOST_FEATURES:
         return False
-    return state.pace.interior_is_quicker(_work(state), len(rows.data), rows.n_features)
+    return state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
-def _interior_point(state: _State) -> bool:
-    """Takes all variables to where ipm.py leads; False where that is no nearer to the optimum than they are."""
-    found = ipm.start(state.problem, ipm.Options(), 0.5 * state.eps, 0)
-    state.evaluations_before += ipm.advance(found, ipm.MOST_STEPS).kernel_evaluations
-    alpha, violation = ipm.nearest(found)
+def _by_way_of_w(state: _State) -> bool:
+    """Takes all variables to where newton.py leads; False where that is no nearer to the optimum than they are."""
+    found = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
+    state.evaluations_before += newton.advance(found, newton.MOST_STEPS + 1).kernel_evaluations
+    alpha, violation = newton.nearest(found)
     if not violation < state.violation:
         return False
     state.previous = state.variables.restore(np.empty(0, np.int64))

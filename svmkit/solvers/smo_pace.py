@@ -1,5 +1,5 @@
-"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps or an interior point would be quicker
-than more rounds, and whether it has stalled.
+"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps on α or on w would be quicker than more
+rounds, and whether it has stalled.
 
 Work is counted in kernel values. Rounds crawl near the minimum where K is ill-conditioned: what they have left to do is judged
 by what halving the violation has cost of late, Newton steps by the cube of the number of free variables.
@@ -21,9 +21,9 @@ _NEAR_SHARE = 0.1
 _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
-#: Steps an interior point takes, about, and how many multiplications last as long as one of a sparse row's and as passes over
-#: one row's unknowns.
-_INTERIOR_STEPS, _SPARSE, _A_ROW = 35, 16.0, 2000.0
+#: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
+#: feature cubed. They begin once this share of that is done.
+_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE = 2e8, 9e3, 280.0, 0.2, 2.6, 0.4
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
@@ -40,7 +40,7 @@ class Pace:
         self._next_review, self._idle = _REVIEW_STEPS, 0
         self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
         self._gain = _NEWTON_GAIN
-        self._interior_was_tried = False
+        self._w_was_tried = False
 
     def note(self, violation: float) -> None:
         """The violation at the begin of a round."""
@@ -79,9 +79,10 @@ class Pace:
         """The next try has to promise more."""
         self._gain *= _NEWTON_AGAIN
 
-    def interior_is_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
-        """Whether as much has been done as an interior point takes for linear rows; True once at most."""
-        a_step = _SPARSE * nonzeros * n_features + float(n_features) ** 3 + _A_ROW * self._n
-        due = not self._interior_was_tried and work >= (_INTERIOR_STEPS * a_step + _NEWTON_START) / _MULTIPLICATIONS
-        self._interior_was_tried |= due
+    def w_is_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
+        """Whether enough has been done that w may be found sooner, for linear rows; True once at most."""
+        by_n = _W_ROW + _W_PAIR * n_features**2
+        cost = _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
+        due = not self._w_was_tried and work >= _W_SHARE * cost
+        self._w_was_tried |= due
         return due

@@ -15,7 +15,7 @@ from svmkit.data import Ints
 from svmkit.engine import active, kernels
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import ipm, smo, smo_pace
+from svmkit.solvers import newton, smo, smo_pace
 from svmkit.trace import Progress
 
 EVERY = 10**9
@@ -275,15 +275,15 @@ def test_minima_in_the_span_of_rounds_shorten_an_ill_conditioned_run(bias: str, 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize("useful", [True, False])
-def test_an_interior_point_ends_linear_runs_that_pair_steps_do_not(
+def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
     bias: str, useful: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Features of size 1 to 10⁴. Where the interior point is of no use, pair steps go on as if it had not been asked."""
-    monkeypatch.setattr(smo_pace, "_NEWTON_START", 1e7)
+    """Features of size 1 to 10⁴. Where they are of no use, pair steps go on as if they had not been asked."""
+    monkeypatch.setattr(smo_pace, "_W_START", 1e7)
     X, y = zoo.points(500, 6, seed=23, noise=0.3)
     problem = replace(zoo.problem(X * 10.0 ** np.linspace(0, 4, 6), y, Kernel(LINEAR), 100.0), bias=bias)
     if not useful:
-        monkeypatch.setattr(ipm, "nearest", lambda state: (np.zeros(500), np.inf))
+        monkeypatch.setattr(newton, "nearest", lambda state: (np.zeros(500), np.inf))
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, 0)
     progress = smo.advance(state, 1_000_000)
     assert progress.done == useful

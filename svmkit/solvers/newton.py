@@ -1,0 +1,316 @@
+"""Augmented Lagrangian with Newton steps for linear C-SVC of few features, so after a feature map for any kernel: exact where
+dual methods crawl.
+
+Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ + b),   with its dual 0 ≤ α ≤ C, yᵀα = 0
+          (b and that equality only with a free bias)
+Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
+          smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles
+Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
+          = …; along it the smoothed loss is a parabola by pieces, and the length makes its slope small
+Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
+Memory    the rows, a few d × d matrices, some vectors of length n; a step costs d³ and, for the rows between the bounds alone,
+          d² multiplications each: of most rows soon none; 30 to 60 steps in all
+Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.certificate import kkt_violation
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import linear
+from svmkit.engine.weighted import weighted_gram
+from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
+from svmkit.trace import Progress
+
+SUMMARY = "augmented Lagrangian: the exact optimum of linear problems with few features, so after a map for any kernel"
+PAPER = "Yan & Li, Optimization Methods and Software 35 (2020) 855–883"
+EXACT = True
+BIASES: tuple[Bias, ...] = ("free", "none")
+
+#: With more features than this a step's d³ multiplications no longer pay.
+MOST_FEATURES = 4096
+#: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
+#: what violates KKT by more than eps then is rounding.
+_FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
+#: A round ends when a step promises at most this share of what the centre's distance costs.
+_ROUND_SHARE = 1.0
+#: Of the slope of the smoothed loss, a step's length leaves at most this share.
+_SLOPE_SHARE = 0.1
+#: A step that promises less than this share of Σ α is lost in rounding.
+_ROUNDING = 2.0**-52
+#: Doublings and halvings of a step's length at most.
+_LENGTHS = 30
+#: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
+_LOOK_FROM = 3.0
+#: After so many steps nothing is gained any more.
+MOST_STEPS = 500
+#: Rows between the bounds are copied where they are at most one in so many.
+_FEW_ROWS = 4
+#: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
+_RIDGE = 1e-13
+
+
+@dataclass(frozen=True)
+class Options:
+    """None: nothing needs to be set."""
+
+
+def supports(problem: Problem) -> str | None:
+    """Takes linear problems in which at most 4096 features occur."""
+    if problem.kernel.kind != LINEAR:
+        return (
+            f"solver newton works on w itself, so for the {problem.kernel.name} kernel it needs a feature map in front: "
+            "--map nystroem or --map fourier; or use -t 0"
+        )
+    d = len(linear.feature_names(problem.rows))
+    if d > MOST_FEATURES:
+        return (
+            f"solver newton solves for as many unknowns as there are features, {d} here; it takes at most {MOST_FEATURES}. "
+            f"Use --solver sdca; or after a map, a --dim of {MOST_FEATURES} or less"
+        )
+    return None
+
+
+class _Closed(NamedTuple):
+    """α that meets yᵀα = 0, w and rho made from it, and by how much they violate KKT."""
+
+    alpha: Floats
+    w: Floats
+    rho: float
+    violation: float
+
+
+@dataclass
+class _State:
+    """``rows, y, upper``: those of the problem with C_i > 0 (``used``), features renumbered 1, 2, …; w's place 0 is unused.
+
+    ``products``: ⟨w, x_i⟩. ``closed`` violates KKT least of all so far, ``violation`` is that of the last α looked at.
+    """
+
+    problem: Problem
+    eps: float
+    used: Ints
+    rows: Rows
+    y: Floats
+    upper: Floats
+    names: NDArray[np.int32]
+    w: Floats
+    b: float
+    products: Floats
+    centre: Floats
+    s: float = _FIRST_S
+    closed: _Closed | None = None
+    steps: int = 0
+    evaluations: int = 0
+    violation: float = nan
+    done: bool = False
+    stalled: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether there is a b."""
+        return self.problem.bias == "free"
+
+    def dots(self, w: Floats) -> Floats:
+        self.evaluations += self.rows.n
+        return linear.dots(self.rows, w)
+
+    def fold(self, weights: Floats) -> Floats:
+        return linear.fold(self.rows, weights, self.rows.n_features + 1)
+
+    def pulled(self) -> Floats:
+        """a′ + s z, which is a where it lies between 0 and 1."""
+        pulled: Floats = self.centre + self.s * (1.0 - self.y * (self.products + self.b))
+        return pulled
+
+
+def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+    """A fresh state: w = 0 and α = 0."""
+    used = np.flatnonzero(problem.upper > 0)
+    names = linear.feature_names(problem.rows)
+    rows = problem.rows
+    if rows.form == "sparse":
+        numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
+        rows = rows._replace(indices=numbers, n_features=len(names))
+    if len(used) < problem.n:
+        rows = rows.take(used)
+    y, upper, n = problem.y[used], problem.upper[used], len(used)
+    state = _State(problem, eps, used, rows, y, upper, names, np.zeros(len(names) + 1), 0.0, np.zeros(n), np.zeros(n))
+    plus, minus = float(upper[y > 0].sum()), float(upper[y < 0].sum())
+    if state.free and min(plus, minus) == 0:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
+        state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0)
+        state.done, state.violation = True, 0.0
+    return state
+
+
+@np.errstate(over="ignore", invalid="ignore")  # of features around 1e8 and more; what comes of it is no progress
+def advance(state: _State, budget: int) -> Progress:
+    """At most ``budget`` more steps."""
+    last = state.steps + budget
+    while state.steps < last and not (state.done or state.stalled):
+        _step(state)
+    return Progress(
+        steps=state.steps,
+        kernel_evaluations=max(1, state.evaluations),
+        violation=state.violation,
+        done=state.done,
+        stalled=state.stalled,
+        n_support=int(state.w.any()),
+    )
+
+
+def solution(state: _State) -> Solution:
+    """w as one row, with α; before the end as the last step left them, stalled with the α that violates KKT least."""
+    ended = state.closed if state.done or state.stalled else None
+    alpha = state.upper * np.clip(state.pulled(), 0.0, 1.0) if ended is None else ended.alpha
+    w, rho = (ended.w, ended.rho) if ended is not None and state.done else (state.w, -state.b)
+    return as_one_row(w[1:], state.names, state.problem.rows.n_features, rho, _of_all(state, alpha))
+
+
+def nearest(state: _State) -> tuple[Floats, float]:
+    """The feasible α (n,) of least violation so far, and that; 0 and infinity where there is none."""
+    if state.closed is None:
+        return np.zeros(state.problem.n), inf
+    return _of_all(state, state.closed.alpha), state.closed.violation
+
+
+def _of_all(state: _State, alpha: Floats) -> Floats:
+    found = np.zeros(state.problem.n)
+    found[state.used] = alpha
+    return found
+
+
+# --- one step -------------------------------------------------------------------------------------------------------------
+
+
+def _step(state: _State) -> None:
+    """Newton's step, or the end of a round where the smoothed loss is all but flat."""
+    pulled = state.pulled()
+    alpha = state.upper * np.clip(pulled, 0.0, 1.0)
+    slope_w = state.w - state.fold(state.y * alpha)
+    slope_b = -float(state.y @ alpha) if state.free else 0.0
+    if _is_flat(state, alpha, slope_w, slope_b):
+        _end_round(state)
+        return
+    theta = np.where((pulled > 0.0) & (pulled < 1.0), state.s * state.upper, 0.0)
+    direction = _newton(state, theta, slope_w, slope_b)
+    if direction is None or state.steps >= MOST_STEPS:
+        state.centre = np.clip(pulled, 0.0, 1.0)
+        _close(state)
+        state.stalled = not state.done
+        return
+    dw, db = direction
+    if -float(slope_w @ dw) - slope_b * db <= _ROUNDING * float(alpha.sum()):
+        _end_round(state)
+        return
+    along = state.dots(dw)
+    length = _length(state, pulled, dw, along + db)
+    state.w, state.b = state.w + length * dw, state.b + length * db
+    state.products += length * along
+    state.steps += 1
+
+
+def _is_flat(state: _State, alpha: Floats, slope_w: Floats, slope_b: float) -> bool:
+    """Whether what the slopes take from the dual is little beside what the way from the centre does."""
+    moved = alpha - state.upper * state.centre
+    way = float(np.sum(moved**2 / state.upper)) / state.s
+    return float(slope_w @ slope_w) + slope_b**2 / (state.s * float(state.upper.sum())) <= _ROUND_SHARE * way
+
+
+def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tuple[Floats, float] | None:
+    """The step (Δw, Δb) to the minimum of the parabola that touches the smoothed loss; None where it leaves float64's range.
+
+    Where no row bends it, b is taken to have the curvature of one.
+    """
+    rows, theta = _weighted_rows(state.rows, theta)
+    matrix = weighted_gram(rows, theta)
+    matrix.flat[:: len(matrix) + 1] += 1.0
+    scale = 1.0 / np.sqrt(matrix.diagonal())
+    matrix *= scale
+    matrix *= scale[:, None]
+    matrix.flat[:: len(matrix) + 1] += _RIDGE
+    border = linear.fold(rows, theta, len(slope_w)) if state.free else np.zeros_like(slope_w)
+    if not (np.isfinite(matrix).all() and np.isfinite(slope_w).all()):
+        return None
+    right = scale[:, None] * np.column_stack([slope_w, border])[1:]
+    both = np.zeros((len(slope_w), 2))
+    both[1:] = scale[:, None] * np.linalg.solve(matrix, right)
+    down, across = np.ascontiguousarray(both.T)
+    if not state.free:
+        return -down, 0.0
+    # 1ᵀΘ1 − border·across as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
+    rest = 1.0 - linear.dots(rows, across)
+    corner = float(theta @ rest**2) + float(across @ across)
+    db = -(slope_b - float(border @ down)) / (corner or state.s * float(state.upper.mean()))
+    return -down - db * across, db
+
+
+def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
+    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory."""
+    some = np.flatnonzero(theta)
+    return (rows.take(some), theta[some]) if _FEW_ROWS * len(some) <= rows.n else (rows, theta)
+
+
+def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
+    """How far to go: 1, or where that leaves too much of the slope, doubled until it rises and then halved between."""
+    rate = -state.s * state.y * along
+    up = -state.y * along * state.upper
+    across, own = float(state.w @ dw), float(dw @ dw)
+
+    def slope(t: float) -> float:
+        return across + t * own + float(up @ np.clip(pulled + t * rate, 0.0, 1.0))
+
+    small = _SLOPE_SHARE * abs(slope(0.0))
+    low, high, length = 0.0, inf, 1.0
+    for _ in range(_LENGTHS):
+        now = slope(length)
+        if abs(now) <= small:
+            break
+        low, high = (length, high) if now < 0 else (low, length)
+        length = 2.0 * length if high == inf else 0.5 * (low + high)
+    return length
+
+
+def _end_round(state: _State) -> None:
+    """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be."""
+    state.products = state.dots(state.w)
+    state.centre = np.clip(state.pulled(), 0.0, 1.0)
+    state.s *= _GROWTH
+    last = state.s > _LARGEST_S / state.eps
+    F, beta = state.y - state.products, state.y * state.upper * state.centre
+    if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:
+        _close(state)
+    state.stalled = last and not state.done
+
+
+def _close(state: _State) -> None:
+    """The centre's α with yᵀα brought to 0 by free rows, and w made from it; done if that violates KKT by eps at most."""
+    y, upper = state.y, state.upper
+    alpha = upper * state.centre
+    if state.free:
+        excess, room = float(y @ alpha), np.minimum(alpha, upper - alpha)
+        if not abs(excess) <= float(room.sum()):
+            return
+        if excess != 0:
+            alpha -= y * room * (excess / float(room.sum()))
+    w = state.fold(y * alpha)
+    F = y - state.dots(w)
+    state.violation = kkt_violation(F, y * alpha, y, upper, state.problem.bias)
+    if state.violation < (inf if state.closed is None else state.closed.violation):
+        rho = -_threshold(F, y * alpha, y * upper) if state.free else 0.0
+        state.closed = _Closed(alpha, w, rho, state.violation)
+    state.done = state.violation <= state.eps
+
+
+def _threshold(F: Floats, beta: Floats, ends: Floats) -> float:
+    """b between the largest F that can rise and the least that can fall."""
+    most = F[beta < np.maximum(0.0, ends)].max(initial=-np.inf)
+    least = F[beta > np.minimum(0.0, ends)].min(initial=np.inf)
+    return float(most if np.isinf(least) else least if np.isinf(most) else (most + least) / 2)

@@ -1,0 +1,217 @@
+"""Augmented Lagrangian: its Newton steps against the minimum of the touching parabola, its ends against an optimum found otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracle import kernel_matrix, optimum
+from zoo import named, points, problem
+
+from svmkit.certificate import certify
+from svmkit.data import Floats, Rows, dense_rows
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
+from svmkit.solvers import newton
+from svmkit.solvers.base import run
+from svmkit.trace import Status
+
+EVERY = 10**9
+
+
+def weighted(n: int, d: int, bias: Bias, C: float = 1.0) -> Problem:
+    X, y = points(n, d, seed=n)
+    return replace(problem(X, y, Kernel(LINEAR), C * np.random.default_rng(n).uniform(0.5, 2.0, n)), bias=bias)
+
+
+def smoothed_loss(state: newton._State, w: Floats, b: float) -> float:
+    """½‖w‖² + Σ C_i (a_i² − a′_i²)/2s + … as a function of w and b, from its definition: a maximum over each a_i in [0, 1]."""
+    Z, y = state.rows.to_dense()[:, 1:], state.y
+    z = 1 - y * (Z @ w + b)
+    a = np.clip(state.centre + state.s * z, 0, 1)
+    return float(0.5 * w @ w + state.upper @ (a * z - (a - state.centre) ** 2 / (2 * state.s)))
+
+
+def slopes(state: newton._State, w: Floats, b: float) -> Floats:
+    """Of the smoothed loss along w and b, by differences."""
+    place = np.append(w, b)
+    steps = 1e-6 * np.eye(len(place))
+    up, down = ([smoothed_loss(state, *(lambda at: (at[:-1], at[-1]))(place + k * step)) for step in steps] for k in (1, -1))
+    return (np.array(up) - np.array(down)) / 2e-6
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_newton_step_solves_all_equations(bias: Bias) -> None:
+    """H Δ = −slope with H of order d + 1 or d, from dense matrices, in every round."""
+    case = weighted(40, 4, bias)
+    state = newton.start(case, newton.Options(), 1e-9, 0)
+    X = np.column_stack([state.rows.to_dense()[:, 1:], np.ones(40)])
+    curved = np.append(np.ones(4), 0.0)
+    for _ in range(9):
+        pulled = state.pulled()
+        theta = np.where((pulled > 0) & (pulled < 1), state.s * state.upper, 0.0)
+        slope = np.append(state.w[1:], state.b) * curved - X.T @ (state.y * state.upper * np.clip(pulled, 0, 1))
+        H = np.diag(curved) + X.T @ (theta[:, None] * X)
+        if bias == "none":
+            H, slope = H[:4, :4], slope[:4]
+        found = newton._newton(state, theta, np.append(0.0, slope[:4]), float(slope[4]) if bias == "free" else 0.0)
+        assert found is not None
+        step = np.append(found[0][1:], found[1])[: len(slope)]
+        assert step == pytest.approx(np.linalg.solve(H, -slope), rel=1e-8, abs=1e-10)
+        newton.advance(state, 1)
+    assert state.s > newton._FIRST_S
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flat beside the way from the centre, Σ (α_i − α′_i)²/(s C_i)."""
+    case = weighted(80, 5, bias, C=30.0)
+    state = newton.start(case, newton.Options(), 1e-4, 0)
+    end_round, rounds = newton._end_round, []
+
+    def looked_at(state: newton._State) -> None:
+        moved = np.clip(state.pulled(), 0, 1) - state.centre
+        way = float(state.upper @ moved**2) / state.s
+        slope = slopes(state, state.w[1:], state.b)[: 6 if bias == "free" else 5]
+        weight = np.append(np.ones(5), 1 / (state.s * state.upper.sum()))[: len(slope)]
+        rounds.append(weight @ slope**2 <= way + 1e-4)
+        end_round(state)
+
+    monkeypatch.setattr(newton, "_end_round", looked_at)
+    before, s = np.inf, 0.0
+    while not newton.advance(state, 1).ended:
+        now = smoothed_loss(state, state.w[1:], state.b)
+        assert now <= before or state.s != s
+        before, s = now, state.s
+    assert state.done
+    assert len(rounds) > 5
+    assert all(rounds)
+
+
+def test_a_step_is_as_long_as_the_smoothed_loss_falls() -> None:
+    """Along any direction: what is left of the slope there is a tenth at most."""
+    case = weighted(60, 3, "free", C=100.0)
+    rng = np.random.default_rng(4)
+    for size in (1e-3, 0.1, 10.0):
+        state = newton.start(case, newton.Options(), 1e-9, 0)
+        newton.advance(state, 3)
+        w, b = state.w[1:], state.b
+        down = -np.sign(slopes(state, w, b)) * size * rng.uniform(0.5, 1.5, 4)
+        along = state.rows.to_dense()[:, 1:] @ down[:3] + down[3]
+        length = newton._length(state, state.pulled(), np.append(0.0, down[:3]), along)
+        left = slopes(state, w + length * down[:3], b + length * down[3]) @ down
+        assert abs(left) <= 0.1 * abs(slopes(state, w, b) @ down) + 1e-4
+
+
+def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = weighted(300, 6, "free", C=10.0)
+    found = []
+    for few in (1, 10**9):
+        monkeypatch.setattr(newton, "_FEW_ROWS", few)
+        result = run(newton, case, newton.Options(), eps=1e-6)
+        found.append((result.steps, result.solution.basis.data, result.solution.rho))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] == pytest.approx(found[1][1], rel=1e-9)
+    assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize(("n", "d", "C"), [(60, 3, 1.0), (60, 90, 1.0), (300, 6, 100.0), (300, 6, 1e-3)])
+def test_w_and_the_threshold_are_the_optimum(n: int, d: int, C: float, bias: Bias) -> None:
+    case = weighted(n, d, bias, C)
+    best = optimum(case, kernel_matrix(case))
+    result = run(newton, case, newton.Options(), eps=1e-8)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.primal == pytest.approx(best, rel=1e-6)
+    assert result.certificate.dual == pytest.approx(best, rel=1e-6)
+
+
+def test_features_of_very_different_size_at_a_large_cost() -> None:
+    """What an eigenvalue map gives: a kernel's spectrum falls by many powers of ten, C is large."""
+    X, y = points(400, 30, seed=3)
+    case = problem(X * 10.0 ** -np.linspace(0, 6, 30), y, Kernel(LINEAR), 1e5)
+    best = optimum(case, kernel_matrix(case))
+    result = run(newton, case, newton.Options(), eps=1e-3)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e7])
+def test_a_feature_that_is_constant_changes_nothing_where_b_is_free(size: float) -> None:
+    """Nyström features nearly span the constants where gamma is small."""
+    case = weighted(60, 3, "free", C=10.0)
+    plain = run(newton, case, newton.Options(), eps=1e-6)
+    wide = np.column_stack([case.rows.to_dense()[:, 1:], np.full(60, size)])
+    found = run(newton, replace(case, rows=Rows.from_dense(wide)), newton.Options(), eps=1e-6)
+    assert found.status is Status.CONVERGED
+    assert found.certificate.primal == pytest.approx(plain.certificate.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_rows_without_a_cost_do_not_count(bias: Bias) -> None:
+    case = weighted(60, 4, bias)
+    upper = case.upper * (np.arange(60) % 3 > 0)
+    kept = np.flatnonzero(upper)
+    fewer = Problem(case.rows.take(kept), case.y[kept], upper[kept], case.kernel, bias)
+    some, all_rows = (run(newton, one, newton.Options(), eps=1e-6) for one in (fewer, replace(case, upper=upper)))
+    assert all_rows.solution.basis.data == pytest.approx(some.solution.basis.data, rel=1e-9)
+    assert all_rows.solution.rho == pytest.approx(some.solution.rho, rel=1e-9)
+    assert all_rows.certificate.violation <= 1e-6
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_dense_rows_have_the_same_optimum_as_sparse_ones(bias: Bias) -> None:
+    X, y = points(200, 12, seed=5)
+    X = X.astype(np.float32)
+    upper = 0.3 * (np.arange(200) % 4 > 0)
+    found = []
+    for rows in (Rows.from_dense(X), dense_rows(X)):
+        result = run(newton, Problem(rows, y, upper, Kernel(LINEAR), bias), newton.Options(), eps=1e-6).solution
+        assert list(result.basis.indices) == list(range(1, 13))
+        found.append(np.append(result.basis.data, result.rho))
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
+def test_feature_numbers_may_be_far_apart() -> None:
+    case = weighted(60, 4, "free")
+    far = np.array([0, 7, 1000, 10**6, 2 * 10**9], dtype=np.int32)
+    rows = case.rows._replace(indices=far[case.rows.indices], n_features=int(far[-1]))
+    near, wide = (run(newton, replace(case, rows=one), newton.Options(), eps=1e-3).solution for one in (case.rows, rows))
+    assert (wide.basis.indices == far[near.basis.indices]).all()
+    assert wide.basis.data.tobytes() == near.basis.data.tobytes()
+
+
+def test_a_stopped_run_has_the_point_it_came_to() -> None:
+    case = weighted(100, 5, "free")
+    best = optimum(case, kernel_matrix(case))
+    state = newton.start(case, newton.Options(), 1e-9, 0)
+    before = np.inf
+    while not newton.advance(state, 3).done:
+        excess = certify(case, newton.solution(state)).primal / best - 1.0
+        assert -1e-9 <= excess < max(before, 1e-6)
+        before = excess
+    assert before < 1e-2
+
+
+def test_what_it_cannot_take_it_refuses_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = points(20, 3, seed=1)
+    with pytest.raises(UsageError, match="--map"):
+        run(newton, problem(X, y, Kernel(RBF, 0.5)), newton.Options(), eps=1e-3)
+    monkeypatch.setattr(newton, "MOST_FEATURES", 2)
+    with pytest.raises(UsageError, match=r"3 here; it takes at most 2.*--dim of 2 or less"):
+        run(newton, problem(X, y, Kernel(LINEAR)), newton.Options(), eps=1e-3)
+
+
+def test_nothing_moves_where_no_step_helps() -> None:
+    """Values whose squares leave float64's range: no factor exists, and the run says so."""
+    rows = Rows.from_dense(np.array([[1e200], [-1e200]]))
+    state = newton.start(Problem(rows, np.array([1.0, -1.0]), np.ones(2), Kernel(LINEAR)), newton.Options(), 1e-3, 0)
+    assert newton.advance(state, EVERY).stalled
+    assert newton.solution(state).n_support == 0
+
+
+def test_zoo_steps_are_few() -> None:
+    for name in ("linear", "linear, C 100", "300 rows, linear", "sparse, linear"):
+        state = newton.start(named(name), newton.Options(), 1e-3, 0)
+        assert newton.advance(state, EVERY).steps < 30
