@@ -8,6 +8,10 @@ Data sets are read from $SVMKIT_DATA (else datasets/cache), tables come as Markd
 
 from __future__ import annotations
 
+# Before NumPy, as in every command: BLAS on one thread.
+import svmkit.cli  # noqa: F401
+
+# isort: split
 import click
 import reproduce_asset
 import reproduce_lasvm

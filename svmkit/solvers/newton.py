@@ -4,7 +4,8 @@ dual methods crawl.
 Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ + b),   with its dual 0 ≤ α ≤ C, yᵀα = 0
           (b and that equality only with a free bias)
 Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
-          smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles
+          smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
+          Where rows are far more than features, the first rounds take a sample of them
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …; along it the smoothed loss is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
+from svmkit.engine.rng import permutation
 from svmkit.engine.weighted import weighted_gram
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.trace import Progress
@@ -39,6 +41,8 @@ MOST_FEATURES = 4096
 #: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
 #: what violates KKT by more than eps then is rounding.
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
+#: Rows of a sample, at least and a feature; it is worth while where there are so many times more, and ends with this s.
+_SAMPLE_ROWS, _SAMPLE_ROWS_EACH, _SAMPLE_WORTH, _SAMPLE_S = 4096, 48, 16, 32.0
 #: A round ends when a step promises at most this share of what the centre's distance costs.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -87,9 +91,21 @@ class _Closed(NamedTuple):
     violation: float
 
 
+class _Part(NamedTuple):
+    """Rows of the problem, numbers ``used``, features renumbered 1, 2, …; ``upper``: C, of a sample as much as of all rows."""
+
+    used: Ints
+    rows: Rows
+    y: Floats
+    upper: Floats
+
+    def take(self, index: Ints, share: float) -> _Part:
+        return _Part(self.used[index], self.rows.take(index), self.y[index], self.upper[index] / share)
+
+
 @dataclass
 class _State:
-    """``rows, y, upper``: those of the problem with C_i > 0 (``used``), features renumbered 1, 2, …; w's place 0 is unused.
+    """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them, ``whole`` being all; w's place 0 is unused.
 
     ``products``: ⟨w, x_i⟩. ``closed`` violates KKT least of all so far, ``violation`` is that of the last α looked at.
     """
@@ -101,6 +117,7 @@ class _State:
     y: Floats
     upper: Floats
     names: NDArray[np.int32]
+    whole: _Part | None
     w: Floats
     b: float
     products: Floats
@@ -132,7 +149,7 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state: w = 0 and α = 0."""
+    """A fresh state: w = 0 and α = 0, on a sample by ``seed`` where rows are far more than features."""
     used = np.flatnonzero(problem.upper > 0)
     names = linear.feature_names(problem.rows)
     rows = problem.rows
@@ -141,9 +158,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         rows = rows._replace(indices=numbers, n_features=len(names))
     if len(used) < problem.n:
         rows = rows.take(used)
-    y, upper, n = problem.y[used], problem.upper[used], len(used)
-    state = _State(problem, eps, used, rows, y, upper, names, np.zeros(len(names) + 1), 0.0, np.zeros(n), np.zeros(n))
-    plus, minus = float(upper[y > 0].sum()), float(upper[y < 0].sum())
+    whole = part = _Part(used, rows, problem.y[used], problem.upper[used])
+    few = max(_SAMPLE_ROWS, _SAMPLE_ROWS_EACH * len(names))
+    if len(used) >= _SAMPLE_WORTH * few:
+        part = whole.take(np.sort(permutation(seed, 0, len(used))[:few]), few / len(used))
+    n = len(part.used)
+    state = _State(
+        problem, eps, *part, names, None if part is whole else whole, np.zeros(len(names) + 1), 0.0, np.zeros(n), np.zeros(n)
+    )
+    plus, minus = (float(whole.upper[whole.y == side].sum()) for side in (1, -1))
     if state.free and min(plus, minus) == 0:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
         state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0)
         state.done, state.violation = True, 0.0
@@ -156,6 +179,8 @@ def advance(state: _State, budget: int) -> Progress:
     last = state.steps + budget
     while state.steps < last and not (state.done or state.stalled):
         _step(state)
+        if state.whole is not None and (state.s >= _SAMPLE_S or state.done or state.stalled):
+            _turn_to(state, state.whole)
     return Progress(
         steps=state.steps,
         kernel_evaluations=max(1, state.evaluations),
@@ -183,8 +208,18 @@ def nearest(state: _State) -> tuple[Floats, float]:
 
 def _of_all(state: _State, alpha: Floats) -> Floats:
     found = np.zeros(state.problem.n)
-    found[state.used] = alpha
+    found[state.used] = np.minimum(alpha, state.problem.upper[state.used])
     return found
+
+
+def _turn_to(state: _State, whole: _Part) -> None:
+    """Goes on with all rows from w and b of the sample; the others have no a′ from it, so it comes from z alone."""
+    state.used, state.rows, state.y, state.upper = whole
+    state.whole = state.closed = None
+    state.done = state.stalled = False
+    state.violation, state.s = nan, _SAMPLE_S
+    state.products = state.dots(state.w)
+    state.centre = np.clip(0.5 + state.s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
 
 
 # --- one step -------------------------------------------------------------------------------------------------------------

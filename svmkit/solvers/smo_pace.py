@@ -23,7 +23,7 @@ _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
 #: feature cubed. They begin once this share of that is done.
-_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE = 2e8, 9e3, 280.0, 0.2, 2.6, 0.4
+_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4

@@ -1,4 +1,4 @@
-"""Augmented Lagrangian: its Newton steps against the minimum of the touching parabola, its ends against an optimum found otherwise."""
+"""Augmented Lagrangian: its Newton steps against the parabola that touches, its ends against an optimum found otherwise."""
 
 from __future__ import annotations
 
@@ -114,6 +114,32 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
     assert found[0][0] == found[1][0]
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-9)
     assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("few", [1, 20])
+def test_a_sample_first_leads_to_the_same_optimum(few: int, bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one row of one class; on the way α is feasible, and w is what the sample says."""
+    case = weighted(400, 5, bias, C=10.0)
+    case = replace(case, upper=case.upper * (np.arange(400) % 7 > 0))
+    plain = run(newton, case, newton.Options(), eps=1e-8)
+    monkeypatch.setattr(newton, "_SAMPLE_ROWS", few)
+    monkeypatch.setattr(newton, "_SAMPLE_ROWS_EACH", 0)
+    found = []
+    for seed in (1, 1, 2):
+        state = newton.start(case, newton.Options(), 1e-8, seed)
+        assert len(state.rows.indptr) == few + 1
+        newton.advance(state, 2)
+        alpha = newton.solution(state).alpha
+        assert alpha is not None
+        assert ((alpha >= 0) & (alpha <= case.upper)).all()
+        assert newton.advance(state, EVERY).done
+        assert state.rows.n == np.count_nonzero(case.upper)
+        found.append(newton.solution(state))
+    assert found[0].basis.data.tobytes() == found[1].basis.data.tobytes()
+    for one in found:
+        assert one.basis.data == pytest.approx(plain.solution.basis.data, rel=1e-6)
+        assert one.rho == pytest.approx(plain.solution.rho, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
