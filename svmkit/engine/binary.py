@@ -3,8 +3,9 @@
 A distance ‖x − z‖² between such rows is a whole number, n_x + n_z less 2 for each feature both have. Here a feature's line of
 the table says −2 for the columns that have it, so a row adds up its features' lines, modulo 256, and knows its distance D ≤ 255
 to every column, in a quarter of the instructions that float32 takes. The value e^(−gamma D), D = 16 i + j, is then a product
-of two numbers from tables of 16, each of which fits a register: no polynomial, and no rounding but the tables' and the
-product's. Only AVX-512 looks up 16 places at once, so other CPUs keep to table.py.
+of two numbers from tables of 16: no polynomial, and no rounding but the tables' and the product's. With AVX-512 a table fits a
+register or two, and so do places to look up; with AVX2 float32 tables are two registers of 8 numbers, of which bit 3 of a place
+says one, and float64 numbers are loaded one by one. Other CPUs keep to table.py.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
+from svmkit._store import cpu_has
 from svmkit.engine.columns import weighted
 from svmkit.engine.vector import REGISTER_BYTES
 
 #: The CPU feature without which there are no such loops.
-NEEDED = "avx512bw"
+NEEDED = "avx2"
 #: Columns to a register of bytes; a table is 1, 2 or 4 registers wide.
 BYTES = REGISTER_BYTES
 #: Features a row may have, so that a distance stays below 256.
@@ -54,13 +56,14 @@ def _byte_values(registers: int) -> Any:
 
 
 class _Bytes:
-    """Writes LLVM IR for registers of 64 bytes, and of as many powers of ``bits`` bits as a register holds."""
+    """Writes LLVM IR for registers of 64 bytes, and of as many powers of ``bits`` bits as one of the CPU's holds."""
 
     def __init__(self, builder: Any, bits: int) -> None:
         from llvmlite import ir
 
-        self.ir, self.b = ir, builder
-        self.lanes = 8 * REGISTER_BYTES // bits
+        self.ir, self.b, self.bits = ir, builder, bits
+        self.wide = cpu_has("avx512bw")
+        self.lanes = 8 * (REGISTER_BYTES if self.wide else REGISTER_BYTES // 2) // bits
         self.i8, self.i32, self.i64 = (ir.IntType(n) for n in (8, 32, 64))
         self.line = ir.VectorType(self.i8, BYTES)
         self.places = ir.VectorType(ir.IntType(bits), self.lanes)
@@ -104,28 +107,55 @@ class _Bytes:
     def store_powers(self, distances: list[Any], powers: Any, out: Any) -> None:
         """powers[D mod 16] · powers[16 + ⌊D/16⌋] for each byte D, in order."""
         b, ir = self.b, self.ir
-        tables = [b.load(self._at(powers, self.powers, i), align=4) for i in range(32 // self.lanes)]
-        low, high = tables[: len(tables) // 2], tables[len(tables) // 2 :]
-        four = ir.Constant(self.places, [ir.Constant(self.places.element, 4)] * self.lanes)
+        pick = self._pick_wide if self.wide else self._pick_of_two if self.bits == 32 else self._load_each
+        low, high = powers, b.gep(powers, [ir.Constant(self.i64, 16)])
+        four = self._splat(4)
         for r, bytes_ in enumerate(distances):
             for first in range(0, BYTES, self.lanes):
                 some = ir.Constant(
                     ir.VectorType(self.i32, self.lanes), [ir.Constant(self.i32, first + i) for i in range(self.lanes)]
                 )
                 D = b.zext(b.shuffle_vector(bytes_, ir.Constant(self.line, ir.Undefined), some), self.places)
-                value = b.fmul(self._pick(low, D), self._pick(high, b.lshr(D, four)))
+                value = b.fmul(pick(low, D), pick(high, b.lshr(D, four)))
                 b.store(value, self._at(out, self.powers, (r * BYTES + first) // self.lanes), align=4)
 
-    def _pick(self, table: list[Any], places: Any) -> Any:
+    def _splat(self, number: int) -> Any:
+        return self.ir.Constant(self.places, [self.ir.Constant(self.places.element, number)] * self.lanes)
+
+    def _tables(self, table: Any) -> list[Any]:
+        """The 16 numbers of a table, in registers."""
+        return [self.b.load(self._at(table, self.powers, i), align=4) for i in range(16 // self.lanes)]
+
+    def _pick_wide(self, table: Any, places: Any) -> Any:
         """The numbers at ``places`` mod 16, of one register of floats or two of doubles."""
+        registers = self._tables(table)
+        if len(registers) == 1:
+            return self._call("avx512.permvar.sf.512", [registers[0], places])
+        return self._call("avx512.vpermi2var.pd.512", [registers[0], places, registers[1]])
+
+    def _pick_of_two(self, table: Any, places: Any) -> Any:
+        """The numbers at ``places`` mod 16, of two registers of floats: bit 3, as a sign, says of which."""
+        first, second = (self._call("avx2.permps", [register, places]) for register in self._tables(table))
+        sign = self.b.shl(places, self._splat(self.bits - 4))
+        return self.b.select(self.b.icmp_signed("<", sign, self._splat(0)), second, first)
+
+    def _load_each(self, table: Any, places: Any) -> Any:
+        """The numbers at ``places`` mod 16, from memory."""
+        b, ir = self.b, self.ir
+        places = b.and_(places, self._splat(15))
+        found = ir.Constant(self.powers, ir.Undefined)
+        for lane in range(self.lanes):
+            number = ir.Constant(self.i32, lane)
+            found = b.insert_element(found, b.load(b.gep(table, [b.extract_element(places, number)])), number)
+        return found
+
+    def _call(self, name: str, arguments: list[Any]) -> Any:
+        """The CPU's own instruction."""
         from numba.core import cgutils
 
-        name, arguments = "permvar.sf.512", [table[0], places]
-        if len(table) == 2:
-            name, arguments = "vpermi2var.pd.512", [table[0], places, table[1]]
         kind = self.ir.FunctionType(self.powers, [argument.type for argument in arguments])
-        look_up = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.x86.avx512.{name}")  # type: ignore[no-untyped-call]
-        return self.b.call(look_up, arguments)
+        instruction = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.x86.{name}")  # type: ignore[no-untyped-call]
+        return self.b.call(instruction, arguments)
 
 
 byte_values_1 = intrinsic(lambda: _byte_values(1))

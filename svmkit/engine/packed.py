@@ -200,7 +200,7 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
 
 
 def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
-    """With AVX-512: counting for rbf where every value is 1, and not too many to a row; or small whole numbers."""
+    """Counting for rbf where every value is 1, and not too many to a row (with AVX2); or small whole numbers (with AVX-512)."""
     if rows.n_features >= TABLE_FEATURES or rows.precomputed:
         return None
     longest = int(np.diff(rows.indptr).max(initial=0))
