@@ -30,8 +30,8 @@ HIGHEST = 1e250
 CHUNK, FEW, MANY = 64, 24, 96
 #: Steps towards both edges before they are looked for among the responses near by.
 NEWTON_STEPS = 4
-#: Newton's method finds the level to this share of its size.
-PRECISION = 1e-11
+#: Newton's method finds the level to this share of its size, and an edge is a response where they differ by this share.
+PRECISION, ROUNDING = 1e-11, 1e-14
 
 
 @helper(REASSOCIATED)
@@ -131,6 +131,13 @@ def _share_on_edge(near: Any, weight: Any, begin: Any, end: Any, below: Any, cov
 
 
 @helper()
+def _but_for_rounding(edge: Any, last: Any, following: Any, height: Any) -> Any:
+    """``edge``, or the response that it would be: beside one it would cover all of its weight or none."""
+    near = ROUNDING * (abs(height) + abs(edge))
+    return last if abs(edge - last) <= near else following if abs(following - edge) <= near else edge
+
+
+@helper()
 def _edges_near(c: Any, weight: Any, split: Any, volume: Any, u: Any, v: Any, reach: Any, near: Any, numbers: Any) -> Any:
     """Both edges from the responses within ``reach`` of u and v; how many these are, or −1 where the edges lie further off.
 
@@ -189,6 +196,7 @@ def _edges_near(c: Any, weight: Any, split: Any, volume: Any, u: Any, v: Any, re
     elif v_last == v_next:
         u = height - v_last
     v = v_last if v_last == v_next else height - u
+    u, v = _but_for_rounding(u, u_last, u_next, height), _but_for_rounding(v, v_last, v_next, height)
     numbers[EDGE], numbers[EDGE_NEGATIVE], numbers[MEAN] = u, v, total / (2.0 * k)
     numbers[ON_EDGE] = _share_on_edge(value, mass, 0, end_i, base_p, k, u)
     numbers[ON_EDGE_NEGATIVE] = _share_on_edge(value, mass, split, end_j, base_n, k, v)

@@ -240,7 +240,7 @@ def test_with_the_optimums_own_nu_no_C_is_needed(case: Problem) -> None:
     blind = replace(case, upper=case.upper * 1e3)
     _, beta, rho = ended(blind, sbp.Options(epochs=100, nu_slack=slack / norm))
     reached, left = norm_and_slack(case, beta, rho)
-    assert left / reached == pytest.approx(slack / norm, rel=1e-6)  # rescaled to the level of that slack
+    assert left / reached == pytest.approx(slack / norm, rel=1e-6, abs=2e-8)  # rescaled to its level, of float32 kernel values
     K = kernel_matrix(case)
     assert 0.995 * primal_objective(K, case, beta, rho) <= optimum(case, K)
 
