@@ -9,8 +9,8 @@ Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖²
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …; along it the smoothed loss is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
-Memory    the rows, a few d × d matrices, some vectors of length n; a step costs d³ and, for the rows between the bounds alone,
-          d² multiplications each: of most rows soon none; 30 to 60 steps in all
+Memory    the rows, a copy of a quarter of them at most, a few d × d matrices, some vectors of length n; a step costs d³ and,
+          for rows between the bounds alone, d² multiplications each: soon few of them; 30 to 60 steps in all
 Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
 """
 
@@ -43,7 +43,7 @@ MOST_FEATURES = 4096
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
 #: Rows of a sample, at least and a feature; it is worth while where there are so many times more, and ends with this s.
 _SAMPLE_ROWS, _SAMPLE_ROWS_EACH, _SAMPLE_WORTH, _SAMPLE_S = 4096, 48, 16, 32.0
-#: A round ends when a step promises at most this share of what the centre's distance costs.
+#: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
 _SLOPE_SHARE = 0.1

@@ -127,6 +127,8 @@ class _State:
     best_check: float = np.inf
     evaluations_before: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    least_seen: float = np.inf
+    best: Floats | None = None
     done: bool = False
     stalled: bool = False
 
@@ -181,6 +183,8 @@ def advance(state: _State, budget: int) -> Progress:
         if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
             _use_float64(state)  # rounding may have made the block's kernel indefinite
         state.stalled |= state.pace.has_stalled(state.steps)
+    if state.stalled and state.best is not None:
+        _return_to(state, state.best)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
@@ -292,11 +296,12 @@ def _by_way_of_w(state: _State) -> bool:
     found = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
     state.evaluations_before += newton.advance(found, newton.MOST_STEPS + 1).kernel_evaluations
     alpha, violation = newton.nearest(found)
+    _take(state, _current(state)[0])  # a violation by F that many steps have kept may be rounding
+    _note(state)
     if not violation < state.violation:
         return False
-    state.previous = state.variables.restore(np.empty(0, np.int64))
-    state.variables.whole.beta = state.problem.y * alpha
-    _refresh(state, state.variables.whole.number)
+    _take(state, state.problem.y * alpha)
+    _note(state)
     return True
 
 
@@ -353,6 +358,7 @@ def _check(state: _State) -> None:
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
     _refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
+    _note(state)
     if state.violation <= state.eps:
         known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
         known[in_doubt] = True
@@ -363,6 +369,30 @@ def _check(state: _State) -> None:
     state.best_check = min(state.best_check, state.violation)
     if state.failed_checks >= _PATIENCE:
         _use_float64(state)
+
+
+def _note(state: _State) -> None:
+    """Keeps β where, F just evaluated in float64, it violates least so far."""
+    if state.violation < state.least_seen:
+        state.least_seen, state.best = state.violation, state.variables.whole.beta.copy()
+
+
+def _return_to(state: _State, best: Floats) -> None:
+    """At the end of a run that has stalled, to the β that violated least, unless the present one turns out to violate less."""
+    beta, _ = _current(state)
+    state.block = state.best = None
+    _take(state, beta)
+    if state.violation > state.least_seen:
+        _take(state, best)
+
+
+def _take(state: _State, beta: Floats) -> None:
+    """Goes on from β, all variables active, with F in float64."""
+    state.previous = state.variables.restore(np.empty(0, np.int64))
+    whole = state.variables.whole
+    whole.beta = beta
+    _refresh(state, whole.number)
+    _, _, state.violation = state.variables.extremes(whole)
 
 
 def _refresh(state: _State, number: Ints) -> None:

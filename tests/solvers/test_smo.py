@@ -273,6 +273,22 @@ def test_minima_in_the_span_of_rounds_shorten_an_ill_conditioned_run(bias: str, 
     assert found[0][1] < 0.7 * found[1][1]
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_run_that_stalls_has_the_least_violation_seen(C: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features of size 1 to 10⁷: F that steps keep up to date is all rounding in the end, and so is what they lead to."""
+    monkeypatch.setattr(smo_pace, "_W_START", 1e7)
+    monkeypatch.setattr(smo_pace, "_REVIEW_STEPS", 200_000)
+    X, y = zoo.points(200, 6, seed=23, noise=0.3)
+    problem = zoo.problem(X * 10.0 ** np.linspace(0, 7, 6), y, Kernel(LINEAR), C)
+    state = smo.start(problem, smo.Options(working_set=64), 1e-3, 0)
+    progress = smo.advance(state, 100_000_000)
+    assert progress.stalled
+    K = oracle.kernel_matrix(problem)
+    violation = oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state)))
+    assert violation == pytest.approx(progress.violation, abs=1e-11 * np.abs(K).max())
+    assert progress.violation <= 1e-11 * np.abs(K).max()
+
+
 @pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize("useful", [True, False])
 def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
