@@ -13,8 +13,8 @@ K[active, changed]·Δβ then brings F up to date. Now and again variables that 
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
-Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once as much work
-is done as Newton steps on w take, these lead near the optimum (newton.py), and pair steps go on from there.
+Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
+the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -284,7 +284,7 @@ def _newton(state: _State) -> bool:
 
 
 def _worth_looking_for_w(state: _State) -> bool:
-    """Whether pair steps have taken as long; only for linear rows of features that are not too many."""
+    """Whether so much has been done that Newton steps on w pay; only for linear rows of features that are not too many."""
     rows = state.problem.rows
     if state.problem.kernel.kind != LINEAR or rows.n_features > newton.MOST_FEATURES:
         return False
