@@ -7,7 +7,8 @@ Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖²
           smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
           Where rows are far more than features, the first rounds take a sample of them
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
-          = …; along it the smoothed loss is a parabola by pieces, and the length makes its slope small
+          = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
+          is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
 Memory    the rows, a copy of a quarter of them at most, a few d × d matrices, some vectors of length n; a step costs d³ and,
           for rows between the bounds alone, d² multiplications each: soon few of them; 30 to 60 steps in all
@@ -55,8 +56,13 @@ _LENGTHS = 30
 _LOOK_FROM = 3.0
 #: After so many steps nothing is gained any more.
 MOST_STEPS = 500
+#: Rows that a step's matrix is made of at most, all told and a feature, spread evenly over those between the bounds.
+_MATRIX_ROWS, _MATRIX_ROWS_EACH = 1024, 16
 #: Rows between the bounds are copied where they are at most one in so many.
 _FEW_ROWS = 4
+#: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
+#: which a matrix over features scales.
+_MOST_BY_ROWS = 1e7
 #: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
 _RIDGE = 1e-13
 
@@ -107,7 +113,8 @@ class _Part(NamedTuple):
 class _State:
     """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them, ``whole`` being all; w's place 0 is unused.
 
-    ``products``: ⟨w, x_i⟩. ``closed`` violates KKT least of all so far, ``violation`` is that of the last α looked at.
+    ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
+    so far, ``violation`` is that of the last α looked at.
     """
 
     problem: Problem
@@ -122,6 +129,8 @@ class _State:
     b: float
     products: Floats
     centre: Floats
+    alpha: Floats
+    folded: Floats
     s: float = _FIRST_S
     closed: _Closed | None = None
     steps: int = 0
@@ -162,9 +171,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     few = max(_SAMPLE_ROWS, _SAMPLE_ROWS_EACH * len(names))
     if len(used) >= _SAMPLE_WORTH * few:
         part = whole.take(np.sort(permutation(seed, 0, len(used))[:few]), few / len(used))
-    n = len(part.used)
+    n, width = len(part.used), len(names) + 1
     state = _State(
-        problem, eps, *part, names, None if part is whole else whole, np.zeros(len(names) + 1), 0.0, np.zeros(n), np.zeros(n)
+        *(problem, eps, *part, names, None if part is whole else whole),
+        w=np.zeros(width),
+        b=0.0,
+        products=np.zeros(n),
+        centre=np.zeros(n),
+        alpha=np.zeros(n),
+        folded=np.zeros(width),
     )
     plus, minus = (float(whole.upper[whole.y == side].sum()) for side in (1, -1))
     if state.free and min(plus, minus) == 0:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
@@ -220,6 +235,7 @@ def _turn_to(state: _State, whole: _Part) -> None:
     state.violation, state.s = nan, _SAMPLE_S
     state.products = state.dots(state.w)
     state.centre = np.clip(0.5 + state.s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
+    state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)
 
 
 # --- one step -------------------------------------------------------------------------------------------------------------
@@ -229,7 +245,9 @@ def _step(state: _State) -> None:
     """Newton's step, or the end of a round where the smoothed loss is all but flat."""
     pulled = state.pulled()
     alpha = state.upper * np.clip(pulled, 0.0, 1.0)
-    slope_w = state.w - state.fold(state.y * alpha)
+    state.folded += state.fold(state.y * (alpha - state.alpha))  # rows that stay at a bound cost nothing
+    state.alpha = alpha
+    slope_w = state.w - state.folded
     slope_b = -float(state.y @ alpha) if state.free else 0.0
     if _is_flat(state, alpha, slope_w, slope_b):
         _end_round(state)
@@ -265,32 +283,72 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
     Where no row bends it, b is taken to have the curvature of one.
     """
     rows, theta = _weighted_rows(state.rows, theta)
-    matrix = weighted_gram(rows, theta)
-    matrix.flat[:: len(matrix) + 1] += 1.0
+    by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
+    solved = (_by_rows if by_rows else _by_features)(rows, theta, slope_w)
+    if solved is None:
+        return None
+    down, across, corner = solved
+    if not state.free:
+        return -down, 0.0
+    db = -(slope_b - float(across @ slope_w)) / (corner or state.s * float(state.upper.mean()))
+    return -down - db * across, db
+
+
+class _Solved(NamedTuple):
+    """H⁻¹·slope, H⁻¹XᵀΘ1 and 1ᵀΘ1 − 1ᵀΘX H⁻¹XᵀΘ1 for H = I + XᵀΘX."""
+
+    down: Floats
+    across: Floats
+    corner: float
+
+
+def _by_features(rows: Rows, theta: Floats, slope: Floats) -> _Solved | None:
+    """By H itself, d × d."""
+    border = linear.fold(rows, theta, len(slope))
+    both = _solve(weighted_gram(rows, theta), np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
+    if both is None:
+        return None
+    down, across = np.zeros((2, len(slope)))
+    down[1:], across[1:] = both.T
+    # as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
+    rest = 1.0 - linear.dots(rows, across)
+    return _Solved(down, across, float(theta @ rest**2) + float(across @ across))
+
+
+def _by_rows(rows: Rows, theta: Floats, slope: Floats) -> _Solved | None:
+    """By M = XXᵀ + Θ⁻¹, smaller where rows are fewer than features: H⁻¹ = I − XᵀM⁻¹X and H⁻¹XᵀΘ = XᵀM⁻¹."""
+    X = rows.to_dense()
+    both = _solve(X @ X.T, 1.0 / theta, np.column_stack([X @ slope, np.ones(len(theta))]))
+    if both is None:
+        return None
+    pulled, across = X.T @ both[:, 0], X.T @ both[:, 1]
+    return _Solved(slope - pulled, across, float(both[:, 1].sum()))
+
+
+def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
+    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range."""
+    matrix.flat[:: len(matrix) + 1] += diagonal
     scale = 1.0 / np.sqrt(matrix.diagonal())
     matrix *= scale
     matrix *= scale[:, None]
     matrix.flat[:: len(matrix) + 1] += _RIDGE
-    border = linear.fold(rows, theta, len(slope_w)) if state.free else np.zeros_like(slope_w)
-    if not (np.isfinite(matrix).all() and np.isfinite(slope_w).all()):
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
         return None
-    right = scale[:, None] * np.column_stack([slope_w, border])[1:]
-    both = np.zeros((len(slope_w), 2))
-    both[1:] = scale[:, None] * np.linalg.solve(matrix, right)
-    down, across = np.ascontiguousarray(both.T)
-    if not state.free:
-        return -down, 0.0
-    # 1ᵀΘ1 − border·across as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
-    rest = 1.0 - linear.dots(rows, across)
-    corner = float(theta @ rest**2) + float(across @ across)
-    db = -(slope_b - float(border @ down)) / (corner or state.s * float(state.upper.mean()))
-    return -down - db * across, db
+    solved: Floats = scale[:, None] * np.linalg.solve(matrix, scale[:, None] * right)
+    return solved
 
 
 def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
-    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory."""
-    some = np.flatnonzero(theta)
-    return (rows.take(some), theta[some]) if _FEW_ROWS * len(some) <= rows.n else (rows, theta)
+    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory.
+
+    Of far more rows than features some will do, in the others' place: the slopes, and so the end, are those of all.
+    """
+    some, few = np.flatnonzero(theta), max(rows.n // _FEW_ROWS, rows.n_features - 1)
+    most = max(_MATRIX_ROWS, _MATRIX_ROWS_EACH * rows.n_features)
+    if len(some) > most:
+        some = some[:: -(-len(some) // most)]
+        return rows.take(some), theta[some] * (theta.sum() / theta[some].sum())
+    return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
 
 
 def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
@@ -317,6 +375,8 @@ def _end_round(state: _State) -> None:
     """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be."""
     state.products = state.dots(state.w)
     state.centre = np.clip(state.pulled(), 0.0, 1.0)
+    state.alpha = state.upper * state.centre
+    state.folded = state.fold(state.y * state.alpha)
     state.s *= _GROWTH
     last = state.s > _LARGEST_S / state.eps
     F, beta = state.y - state.products, state.y * state.upper * state.centre

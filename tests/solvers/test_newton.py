@@ -42,20 +42,21 @@ def slopes(state: newton._State, w: Floats, b: float) -> Floats:
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
-def test_a_newton_step_solves_all_equations(bias: Bias) -> None:
-    """H Δ = −slope with H of order d + 1 or d, from dense matrices, in every round."""
-    case = weighted(40, 4, bias)
+@pytest.mark.parametrize(("n", "d"), [(40, 4), (12, 30)])
+def test_a_newton_step_solves_all_equations(n: int, d: int, bias: Bias) -> None:
+    """H Δ = −slope with H of order d + 1 or d, from dense matrices, in every round, also where rows are fewer than features."""
+    case = weighted(n, d, bias)
     state = newton.start(case, newton.Options(), 1e-9, 0)
-    X = np.column_stack([state.rows.to_dense()[:, 1:], np.ones(40)])
-    curved = np.append(np.ones(4), 0.0)
+    X = np.column_stack([state.rows.to_dense()[:, 1:], np.ones(n)])
+    curved = np.append(np.ones(d), 0.0)
     for _ in range(9):
         pulled = state.pulled()
         theta = np.where((pulled > 0) & (pulled < 1), state.s * state.upper, 0.0)
         slope = np.append(state.w[1:], state.b) * curved - X.T @ (state.y * state.upper * np.clip(pulled, 0, 1))
         H = np.diag(curved) + X.T @ (theta[:, None] * X)
         if bias == "none":
-            H, slope = H[:4, :4], slope[:4]
-        found = newton._newton(state, theta, np.append(0.0, slope[:4]), float(slope[4]) if bias == "free" else 0.0)
+            H, slope = H[:d, :d], slope[:d]
+        found = newton._newton(state, theta, np.append(0.0, slope[:d]), float(slope[d]) if bias == "free" else 0.0)
         assert found is not None
         step = np.append(found[0][1:], found[1])[: len(slope)]
         assert step == pytest.approx(np.linalg.solve(H, -slope), rel=1e-8, abs=1e-10)
@@ -114,6 +115,30 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
     assert found[0][0] == found[1][0]
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-9)
     assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_matrix_of_some_rows_leads_to_the_same_optimum(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their weights make up for the others'."""
+    case = weighted(400, 5, bias, C=10.0)
+    plain = run(newton, case, newton.Options(), eps=1e-8)
+    monkeypatch.setattr(newton, "_MATRIX_ROWS", 60)
+    monkeypatch.setattr(newton, "_MATRIX_ROWS_EACH", 0)
+    taken = []
+    weighted_rows = newton._weighted_rows
+
+    def noted(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
+        some = weighted_rows(rows, theta)
+        taken.append((np.count_nonzero(theta), some[0].n, some[1].sum() / theta.sum()))
+        return some
+
+    monkeypatch.setattr(newton, "_weighted_rows", noted)
+    found = run(newton, case, newton.Options(), eps=1e-8)
+    assert any(of_all > 60 for of_all, _, _ in taken)
+    assert all(used <= 60 for of_all, used, _ in taken if of_all > 60)
+    assert [share for _, _, share in taken] == pytest.approx([1.0] * len(taken))
+    assert found.status is plain.status is Status.CONVERGED
+    assert found.solution.basis.data == pytest.approx(plain.solution.basis.data, rel=1e-6)
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
