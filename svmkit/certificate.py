@@ -4,8 +4,8 @@ For the C-form (problem.py) and any 0 ≤ α ≤ C, with yᵀα = 0 where the bi
 
     primal = ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))   ≥   optimum   ≥   dual = Σ α_i − ½ Σ_ij β_i β_j K_ij,    β_i = y_i α_i
 
-so the gap certifies a model without trust in its solver. The violation is that of α: with F = y − Kβ and the box
-[A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
+so the gap certifies a model without trust in its solver; what rounding may have added is taken from the dual. The violation is
+that of α: with F = y − Kβ and the box [A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
 
     free bias   m − M,  m = max F over β < B,  M = min F over β > A    (Keerthi et al. 2001; LIBSVM's -e)
     no bias     the largest projected gradient: F where β < B, −F where β > A
@@ -90,9 +90,10 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
         dual_responses = _own_responses(problem, problem.y * alpha, real)
     beta = problem.y * alpha
     curvature = float(beta @ dual_responses)
-    dual = float(alpha.sum()) - 0.5 * curvature
     size = float(np.abs(beta).sum())
-    noise = 2.0**-50 * size * float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
+    largest = float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
+    noise = 2.0**-50 * size * largest
+    dual = float(alpha.sum()) - 0.5 * (curvature + _hidden(problem, curvature, size, largest))
     definite = not problem.kernel.indefinite and not min(norm2, curvature) < -noise * size
     return Certificate(
         primal=primal,
@@ -119,6 +120,17 @@ def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias)
     least = float(F[can_fall].min(initial=np.inf))
     worst = most - least if bias == "free" else np.maximum(most, -least)
     return abs(float(np.maximum(0.0, worst)))  # max() would drop a nan; abs() makes 0 of −0
+
+
+def _hidden(problem: Problem, curvature: float, size: float, largest: float) -> float:
+    """What float64 rounding may have taken from βᵀKβ, with Σ|β| and max K_ii; else a bound made of it might be none.
+
+    Every response may be off by the certificate's noise; with the linear kernel w alone is, by Σ|β| max‖x‖ times rounding.
+    """
+    if problem.kernel.kind != LINEAR:
+        return 2.0**-50 * size**2 * largest
+    off = 2.0**-50 * size * sqrt(largest)
+    return off * (2.0 * sqrt(max(curvature, 0.0)) + off)
 
 
 def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:
@@ -175,8 +187,11 @@ def _feasible(problem: Problem, alpha: Floats) -> Floats:
 
 
 def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
-    """The solution's own responses, evaluated where the solver did not have them; all of them where it had few."""
-    given = solution.responses
+    """The solution's own responses, evaluated where the solver did not have them; all of them where it had few.
+
+    With the linear kernel always: by way of w they cost little, and sums of kernel values lose more to rounding.
+    """
+    given = None if problem.kernel.kind == LINEAR else solution.responses
     missing = np.arange(problem.n) if given is None else np.flatnonzero(np.isnan(given))
     if given is None or 2 * len(missing) > problem.n:  # rows need not be copied
         return _respond(problem, solution.basis, solution.coef, real)

@@ -131,8 +131,9 @@ def decision_values(model: Model, rows: Rows) -> Floats:
     for first, last in pairwise(starts):
         basis = model.rows.part(first, last)
         parts.append(cross_apply(rows, basis, model.kernel, np.ascontiguousarray(table[first:last])))
-    responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
-    responses -= rho
+    with np.errstate(invalid="ignore"):  # kernel values overflowed
+        responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
+        responses -= rho
     return responses
 
 

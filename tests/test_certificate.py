@@ -161,6 +161,27 @@ def test_what_fresh_values_bear_out_has_converged(monkeypatch: pytest.MonkeyPatc
     assert base.run(smo, problem, smo.Options(), eps=1e-3).status is Status.STALLED
 
 
+def test_a_violation_that_only_rounding_makes_small_is_not_believed() -> None:
+    """Kernel values of 3·10¹⁶ for rows that differ by 1, and F from sums of them: all responses come out the same."""
+    X, y = zoo.points(40, 3, seed=5)
+    problem = zoo.problem(1e8 + np.sign(X), y, Kernel(POLYNOMIAL, 1.0, 0.0, 1), 1.0)
+    result = base.run(smo, problem, smo.Options(), eps=1e-3)
+    assert result.certificate.violation <= 1e-3
+    assert result.certificate.gap > 0.1
+    assert result.status is Status.STALLED
+
+
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 1.0, 0.0, 1)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("size", [1e8, 1e20])
+def test_rounding_lifts_no_dual_above_the_optimum(kernel: Kernel, size: float) -> None:
+    """All rows are the same one, so f = b; β of sum 0 have w = 0, but what rounding makes of ‖w‖² may be far below 0."""
+    y = np.where(np.arange(150) < 30, 1.0, -1.0)
+    problem = Problem(Rows.from_dense(np.full((150, 1), size)), y, np.full(150, 1e-3), kernel, "free")
+    for seed in range(20):
+        found = certify(problem, solution(problem, feasible(problem, seed), 0.0))
+        assert found.dual <= 2 * 30 * 1e-3  # f = −1
+
+
 def test_given_responses_are_used() -> None:
     problem = zoo.named("rbf")
     beta = feasible(problem, seed=2)

@@ -123,7 +123,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
         np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
-    half = 0.5 * rows.sqnorms() * scale**2
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = 0.5 * rows.sqnorms() * np.float64(scale) ** 2
     return Packed(
         real=real,
         form=layout.form,
@@ -167,8 +168,8 @@ def training_precision(rows: Rows, kernel: Kernel) -> Real:
 
     Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma. Else the exponent
     is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about
-    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. tanh of a small argument loses relative accuracy at
-    once, and precomputed values are as given.
+    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. A sigmoid's K_ii may be near 0 where its K_ij are
+    not, and precomputed values are as given.
     """
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"

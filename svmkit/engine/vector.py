@@ -315,18 +315,18 @@ class Vectors:
         return raised
 
     def _sigmoid(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, _degree: Any) -> list[Any]:
-        """tanh u = (1 − e)/(1 + e)·sign u with e = 2^(−2|u| log₂e)."""
+        """tanh u = −d/(2 + d)·sign u with d = 2^(−2|u| log₂e) − 1, which of a small u keeps all its digits."""
         b = self.b
-        shift, one, zero = self.splat(coef0), self.splat(1.0), self.splat(0.0)
+        shift, two, zero = self.splat(coef0), self.splat(2.0), self.splat(0.0)
         rate = self.splat(2.0 / log(2.0))
         out = []
         for t in sums:
             u = b.fadd(t, shift, flags=_KEEP_ORDER)
             minus = b.fsub(zero, u, flags=("nsz",))
             below = b.fcmp_ordered("<", u, zero)
-            e = self.exp2(b.fmul(b.select(below, u, minus), rate, flags=_KEEP_ORDER))
-            size = b.fdiv(b.fsub(one, e), b.fadd(one, e))
-            out.append(b.select(below, b.fsub(zero, size, flags=("nsz",)), size))
+            d = self.exp2_less_1(b.fmul(b.select(below, u, minus), rate, flags=_KEEP_ORDER))
+            size = b.fdiv(d, b.fadd(two, d))  # −|tanh u|
+            out.append(b.select(below, size, b.fsub(zero, size, flags=("nsz",))))
         return out
 
     def exp2(self, t: Any) -> Any:
@@ -337,6 +337,27 @@ class Vectors:
         svm-predict has it. The polynomial is off by 3e-9 in float32 (Chebyshev, degree 6), by less than rounding in float64
         (Taylor, degree 13).
         """
+        f, (first, *rest), exponent = self._exponent_and_rest(t)
+        p = self.mul_add(self._polynomial_of(f, rest), f, first)
+        return self.b.bitcast(self.b.add(self.b.bitcast(p, self.int_type), exponent), self.type)
+
+    def exp2_less_1(self, t: Any) -> Any:
+        """2^t − 1 for t ≤ 0, to the last digits of its own where that is near 0: 2^n·(2^f − 1) + (2^n − 1)."""
+        f, (_, *rest), exponent = self._exponent_and_rest(t)
+        one = self.splat(1.0)
+        power = self.b.bitcast(self.b.add(self.b.bitcast(one, self.int_type), exponent), self.type)
+        part = self.b.fmul(self._polynomial_of(f, rest), f)
+        return self.mul_add(power, part, self.b.fsub(power, one))
+
+    def _polynomial_of(self, f: Any, coefficients: Sequence[Any]) -> Any:
+        """Σ_k coefficients[k]·f^k."""
+        *rest, p = coefficients
+        for coefficient in reversed(rest):
+            p = self.mul_add(p, f, coefficient)
+        return p
+
+    def _exponent_and_rest(self, t: Any) -> tuple[Any, list[Any], Any]:
+        """f and, for 2^f, the polynomial's coefficients; n in its place among the bits of a float."""
         b, ir = self.b, self.ir
         mantissa, lowest = (23, -125.0) if self.bits == 32 else (52, -1023.0)
         floor = self.splat(lowest)
@@ -344,12 +365,9 @@ class Vectors:
         shift = self.splat(1.5 * 2.0**mantissa)
         shifted = b.fadd(t, shift)
         f = b.fsub(t, b.fsub(shifted, shift))
-        *rest, p = [self.splat(c) for c in _exp2_coefficients(self.bits)]
-        for coefficient in reversed(rest):
-            p = self.mul_add(p, f, coefficient)
         places = ir.Constant(self.int_type, [ir.Constant(self.int_type.element, mantissa)] * self.lanes)
         exponent = b.shl(b.bitcast(shifted, self.int_type), places)
-        return b.bitcast(b.add(b.bitcast(p, self.int_type), exponent), self.type)
+        return f, [self.splat(c) for c in _exp2_coefficients(self.bits)], exponent
 
     def _function(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """LLVM's own function ``name``, in the version for the vector type that is its last argument."""

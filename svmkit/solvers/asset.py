@@ -45,6 +45,8 @@ _TOGETHER = 1 << 14
 _TINY = 1e-300
 #: So many epochs, of as many examples as memory holds, have steps that 64 bits can count.
 _MOST_EPOCHS = 1e9
+#: Examples that D_G is estimated from.
+_MOST_DRAWN = 1_000_000
 #: B² is still a double.
 _LARGEST_BOUND = 1e150
 _NEEDS_MAP = (
@@ -188,8 +190,8 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O burn_in={options.burn_in:g}: must be at least 0 and below 1")
     if not 0 <= options.bound <= _LARGEST_BOUND:
         raise UsageError(f"-O bound={options.bound:g}: must lie in 0 … {_LARGEST_BOUND:g}")
-    if options.draws < 1:
-        raise UsageError(f"-O draws={options.draws}: must be at least 1")
+    if not 1 <= options.draws <= _MOST_DRAWN:
+        raise UsageError(f"-O draws={options.draws}: must lie in 1 … {_MOST_DRAWN:,}")
 
 
 def advance(state: _State, budget: int) -> Progress:

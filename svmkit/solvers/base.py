@@ -187,7 +187,7 @@ def run(
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
-        status=_verdict(status, certificate, eps) if solver.EXACT else status,
+        status=_verdict(status, certificate, eps, float(problem.upper.sum())) if solver.EXACT else status,
         certificate=certificate,
         steps=progress.steps,
         kernel_evaluations=progress.kernel_evaluations,
@@ -197,12 +197,18 @@ def run(
     )
 
 
-def _verdict(status: Status, certificate: Certificate, eps: float) -> Status:
-    """How an exact solver's run ended, once its violation has been computed from fresh kernel values."""
-    if status is Status.CONVERGED and not certificate.violation <= eps + certificate.noise:
+def _verdict(status: Status, certificate: Certificate, eps: float, cost: float) -> Status:
+    """How an exact solver's run ended, once its violation has been computed from fresh kernel values; ``cost``: Σ C_i.
+
+    A violation of v leaves a gap of at most v Σ C_i: where it is larger, rounding has hidden most of the violation.
+    """
+    close = not certificate.gap > 2.0 * eps * cost
+    if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
         return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
-    if status is Status.STALLED and certificate.violation <= eps:
+    if status is Status.STALLED and close and certificate.violation <= eps:
         return Status.CONVERGED  # rounding hid from the solver that it was there
+    if status is Status.COMPLETED and not certificate.violation <= eps:
+        return Status.MAX_ITER  # its epochs are a limit like any other
     return status
 
 

@@ -50,8 +50,8 @@ _ROUND_SHARE = 1.0
 _SLOPE_SHARE = 0.1
 #: A step that promises less than this share of Σ α is lost in rounding.
 _ROUNDING = 2.0**-52
-#: Doublings and halvings of a step's length at most.
-_LENGTHS = 30
+#: Doublings and halvings of a step's length at most. Where few rows bend the loss, steps can be too long by many powers of ten.
+_LENGTHS = 100
 #: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
 _LOOK_FROM = 3.0
 #: After so many steps nothing is gained any more.
@@ -260,11 +260,12 @@ def _step(state: _State) -> None:
         state.stalled = not state.done
         return
     dw, db = direction
-    if -float(slope_w @ dw) - slope_b * db <= _ROUNDING * float(alpha.sum()):
-        _end_round(state)
-        return
+    promised = -float(slope_w @ dw) - slope_b * db
     along = state.dots(dw)
     length = _length(state, pulled, dw, along + db)
+    if length * promised <= _ROUNDING * float(alpha.sum()):
+        _end_round(state)
+        return
     state.w, state.b = state.w + length * dw, state.b + length * db
     state.products += length * along
     state.steps += 1

@@ -51,6 +51,8 @@ _BLOCK = 512
 _MOST_EPOCHS = 1e9
 #: Its square is a float32.
 _LARGEST_BIAS = 1e15
+#: Examples of a step, which are drawn before it.
+_MOST_DRAWN = 1_000_000
 #: A kernel block must hold a whole step.
 _LARGEST_BATCH = 1024
 #: A look at the certificate may cost this share of the work since the last one.
@@ -149,8 +151,8 @@ def _flags(options: Options, lam: float) -> loops.Flags:
 def _check(options: Options, linear: bool) -> None:
     if not 0 < options.epochs <= _MOST_EPOCHS:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0 and at most {_MOST_EPOCHS:g}")
-    if options.batch < 1:
-        raise UsageError(f"-O batch={options.batch}: must be at least 1")
+    if not 1 <= options.batch <= _MOST_DRAWN:
+        raise UsageError(f"-O batch={options.batch}: must lie in 1 … {_MOST_DRAWN:,}")
     if not 0 < options.bias <= _LARGEST_BIAS:
         raise UsageError(f"-O bias={options.bias:g}: must be greater than 0 and at most {_LARGEST_BIAS:g}")
     if not linear and options.batch > _LARGEST_BATCH:

@@ -175,6 +175,7 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
 
 
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more iterations."""
     for _ in range(budget):

@@ -14,11 +14,13 @@ the active set, which is packed anew; each drop remembers its β, and F of the d
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
-the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there.
+the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
+features are so large that no α in float64 makes w good enough, that w itself is the solution.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
-F; if corrections stop helping, on float64 kernels throughout.
+F; if corrections stop helping, on float64 kernels throughout. A run that stalls ends with the least primal objective it has
+seen: a small violation is no sign of a good β where rounding alone makes a larger one, for β = 0 has one of at most 2.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.certificate import float32_margin
+from svmkit.certificate import certify, float32_margin
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
@@ -61,6 +63,8 @@ _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps, have found all there is.
+_HIDDEN = 100.0
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
 _SPAN_ROUNDS = 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
@@ -103,6 +107,7 @@ class _Block:
 class _State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
+    ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
     """
 
     problem: Problem
@@ -127,8 +132,9 @@ class _State:
     best_check: float = np.inf
     evaluations_before: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    least_seen: float = np.inf
+    least_primal: float = np.inf
     best: Floats | None = None
+    by_w: Solution | None = None
     done: bool = False
     stalled: bool = False
 
@@ -170,21 +176,13 @@ def advance(state: _State, budget: int) -> Progress:
     while left > 0 and not (state.done or state.stalled):
         if state.block is None:
             _open_round(state)
-            continue
-        block = state.block
-        most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
-        allowed = min(left, most - block.steps)
-        used = _steps(state, block, allowed)
-        left -= used
-        finished = used < allowed
-        if finished or block.steps == most:
-            state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
-            _close_round(state, block)
-        if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
-            _use_float64(state)  # rounding may have made the block's kernel indefinite
-        state.stalled |= state.pace.has_stalled(state.steps)
-    if state.stalled and state.best is not None:
-        _return_to(state, state.best)
+        else:
+            left -= _go_on(state, state.block, left)
+        if state.stalled and _may_look_for_w(state) and state.pace.w_is_left():
+            state.stalled = False
+            _by_way_of_w(state)
+    if state.stalled:
+        _return_to_the_best(state)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
@@ -195,8 +193,25 @@ def advance(state: _State, budget: int) -> Progress:
     )
 
 
+def _go_on(state: _State, block: _Block, budget: int) -> int:
+    """At most ``budget`` more steps in the open block, and its end; returns how many."""
+    most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
+    allowed = min(budget, most - block.steps)
+    used = _steps(state, block, allowed)
+    finished = used < allowed
+    if finished or block.steps == most:
+        state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
+        _close_round(state, block)
+    if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
+        _use_float64(state)  # rounding may have made the block's kernel indefinite
+    state.stalled |= state.pace.has_stalled(state.steps)
+    return used
+
+
 def solution(state: _State) -> Solution:
     """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
+    if state.by_w is not None and state.stalled:
+        return state.by_w
     beta, F = _current(state)
     coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
     origin = np.flatnonzero(coef)
@@ -222,7 +237,8 @@ def _open_round(state: _State) -> None:
     if state.violation <= state.eps:
         _check(state)
         return
-    if _worth_looking_for_w(state) and _by_way_of_w(state):
+    if _worth_looking_for_w(state):
+        _by_way_of_w(state)
         return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
@@ -283,26 +299,33 @@ def _newton(state: _State) -> bool:
     return True
 
 
+def _may_look_for_w(state: _State) -> bool:
+    """Whether the rows are linear and of features that are not too many for Newton steps on w."""
+    return state.problem.kernel.kind == LINEAR and state.problem.rows.n_features <= newton.MOST_FEATURES
+
+
 def _worth_looking_for_w(state: _State) -> bool:
-    """Whether so much has been done that Newton steps on w pay; only for linear rows of features that are not too many."""
+    """Whether so much has been done that these pay."""
     rows = state.problem.rows
-    if state.problem.kernel.kind != LINEAR or rows.n_features > newton.MOST_FEATURES:
-        return False
-    return state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
+    return _may_look_for_w(state) and state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
-def _by_way_of_w(state: _State) -> bool:
-    """Takes all variables to where newton.py leads; False where that is no nearer to the optimum than they are."""
+def _by_way_of_w(state: _State) -> None:
+    """Takes all variables to where newton.py leads, if they are better off there; stalled where rounding hides the optimum."""
     found = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
-    state.evaluations_before += newton.advance(found, newton.MOST_STEPS + 1).kernel_evaluations
-    alpha, violation = newton.nearest(found)
+    ended = newton.advance(found, newton.MOST_STEPS + 1)
+    state.evaluations_before += ended.kernel_evaluations
     _take(state, _current(state)[0])  # a violation by F that many steps have kept may be rounding
     _note(state)
-    if not violation < state.violation:
-        return False
+    beta, before = state.variables.whole.beta, state.least_primal
+    alpha, least = newton.nearest(found)
     _take(state, state.problem.y * alpha)
     _note(state)
-    return True
+    state.by_w = newton.solution(found)
+    hidden = ended.stalled and least > _HIDDEN * state.eps and certify(state.problem, state.by_w).noise > state.eps
+    state.stalled = hidden
+    if not (hidden or state.least_primal < before):
+        _take(state, beta)
 
 
 def _steps(state: _State, block: _Block, budget: int) -> int:
@@ -372,22 +395,29 @@ def _check(state: _State) -> None:
 
 
 def _note(state: _State) -> None:
-    """Keeps β where, F just evaluated in float64, it violates least so far."""
-    if state.violation < state.least_seen:
-        state.least_seen, state.best = state.violation, state.variables.whole.beta.copy()
+    """Keeps β where its primal objective, by F just evaluated in float64, is the least so far."""
+    whole = state.variables.whole
+    slack = whole.F + (_rho(whole.F, whole.beta, whole.lower, whole.upper) if state.variables.bias else 0.0)
+    loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
+    primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
+    if primal < state.least_primal:
+        state.least_primal, state.best = primal, whole.beta.copy()
 
 
-def _return_to(state: _State, best: Floats) -> None:
-    """At the end of a run that has stalled, to the β that violated least, unless the present one turns out to violate less."""
-    beta, _ = _current(state)
-    state.block = state.best = None
-    _take(state, beta)
-    if state.violation > state.least_seen:
-        _take(state, best)
+def _return_to_the_best(state: _State) -> None:
+    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is less."""
+    _take(state, _current(state)[0])
+    _note(state)
+    assert state.best is not None
+    _take(state, state.best)
+    by_w, state.by_w = state.by_w, None
+    if by_w is not None and certify(state.problem, by_w).primal < certify(state.problem, solution(state)).primal:
+        state.by_w = by_w
 
 
 def _take(state: _State, beta: Floats) -> None:
-    """Goes on from β, all variables active, with F in float64."""
+    """Goes on from β, all variables active and no round open, with F in float64."""
+    state.block = None
     state.previous = state.variables.restore(np.empty(0, np.int64))
     whole = state.variables.whole
     whole.beta = beta
@@ -400,7 +430,7 @@ def _refresh(state: _State, number: Ints) -> None:
     whole, rows = state.variables.whole, state.problem.rows
     support = np.flatnonzero(whole.beta)
     state.span.forget()
-    if state.variables.engine.packed.real == "f8":
+    if state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR:  # w is cheaper, and better
         F = state.constant[number]
         left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)
         state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)

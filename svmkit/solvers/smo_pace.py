@@ -83,6 +83,9 @@ class Pace:
         """Whether enough has been done that w may be found sooner, for linear rows; True once at most."""
         by_n = _W_ROW + _W_PAIR * n_features**2
         cost = _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
-        due = not self._w_was_tried and work >= _W_SHARE * cost
-        self._w_was_tried |= due
-        return due
+        return work >= _W_SHARE * cost and self.w_is_left()
+
+    def w_is_left(self) -> bool:
+        """Whether w has not been looked for yet; True once at most."""
+        left, self._w_was_tried = not self._w_was_tried, True
+        return left

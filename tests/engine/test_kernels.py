@@ -335,6 +335,15 @@ def test_float64_where_float32_is_too_coarse() -> None:
     assert training_precision(rows, Kernel(SIGMOID, 1e-3)) == "f8"
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_sigmoid_of_a_small_argument_keeps_its_digits(sign: float) -> None:
+    x = 10.0 ** np.linspace(-300, 2, 200)
+    values = cross_apply(
+        Rows.from_dense(sign * x[:, None]), Rows.from_dense(np.ones((1, 1))), Kernel(SIGMOID, 0.5), np.ones((1, 1))
+    )
+    assert values[:, 0] == pytest.approx(np.tanh(0.5 * sign * x), rel=1e-15, abs=0.0)
+
+
 def test_hashed_features_need_no_room_for_their_numbers() -> None:
     """Indices up to 2^31 − 1: same values, work space for the features there are."""
     X = sparse_matrix(60, 8, 0.6, seed=12)

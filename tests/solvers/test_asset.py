@@ -183,7 +183,16 @@ def test_kernels_are_sent_to_a_map() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("epochs", 0.0), ("epochs", np.inf), ("epochs", 1e300), ("step", -1.0), ("burn_in", 1.0), ("bound", -1.0), ("draws", 0)],
+    [
+        ("epochs", 0.0),
+        ("epochs", np.inf),
+        ("epochs", 1e300),
+        ("step", -1.0),
+        ("burn_in", 1.0),
+        ("bound", -1.0),
+        ("draws", 0),
+        ("draws", 2**62),
+    ],
 )
 def test_an_option_that_cannot_be_is_named(key: str, value: float) -> None:
     with pytest.raises(UsageError, match=f"-O {key}="):

@@ -188,6 +188,7 @@ def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
         (RBF, {"epochs": float("inf")}, "epochs=inf"),
         (LINEAR, {"epochs": 1e300}, r"epochs=1e\+300: .* at most 1e\+09"),
         (LINEAR, {"batch": 0}, "batch=0"),
+        (LINEAR, {"batch": 2**62}, "1 … 1,000,000"),
         (RBF, {"batch": 1025}, "at most 1024"),
         (RBF, {"bias": 0.0}, "bias=0"),
         (RBF, {"average": "mean"}, "average=mean"),

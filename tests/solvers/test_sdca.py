@@ -154,9 +154,9 @@ def test_thirty_sweeps_come_within_a_ten_thousandth(kernel: Kernel) -> None:
     assert oracle.dual_objective(K, problem.y, beta_of(problem, state)) >= best * (1 - 1e-4)
 
 
-def test_used_up_epochs_are_completed_and_no_more_is_done() -> None:
+def test_used_up_epochs_are_a_limit_and_no_more_is_done() -> None:
     result = run(sdca, large(), sdca.Options(epochs=2), eps=1e-9)
-    assert result.status is Status.COMPLETED
+    assert result.status is Status.MAX_ITER
     assert result.steps == 600
     state = sdca.start(large(), sdca.Options(epochs=2), 1e-9, 0)
     assert sdca.advance(state, EVERY) == sdca.advance(state, EVERY)
