@@ -63,8 +63,9 @@ _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
-#: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps, have found all there is.
-_HIDDEN = 100.0
+#: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share
+#: of the objective, are at an optimum that rounding hides.
+_HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
 _SPAN_ROUNDS = 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
@@ -322,7 +323,10 @@ def _by_way_of_w(state: _State) -> None:
     _take(state, state.problem.y * alpha)
     _note(state)
     state.by_w = newton.solution(found)
-    hidden = ended.stalled and least > _HIDDEN * state.eps and certify(state.problem, state.by_w).noise > state.eps
+    hidden = ended.stalled and least > _HIDDEN * state.eps
+    if hidden:
+        certificate = certify(state.problem, state.by_w)
+        hidden = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
     state.stalled = hidden
     if not (hidden or state.least_primal < before):
         _take(state, beta)
