@@ -48,6 +48,7 @@ SHARED = {
         "perceptron_stream",
         "sdca_linear",
         "smo_pace",
+        "smo_state",
     },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}

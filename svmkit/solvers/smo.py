@@ -19,28 +19,26 @@ features are so large that no α in float64 makes w good enough, that w itself i
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
-F; if corrections stop helping, on float64 kernels throughout. A run that stalls ends with the least primal objective it has
-seen: a small violation is no sign of a good β where rounding alone makes a larger one, for β = 0 has one of at most 2.
+F; if corrections stop helping, on float64 kernels throughout (smo_state.py, which also says what a stalled run ends with).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit.certificate import certify, float32_margin
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Rows
 from svmkit.engine import pivots, qp
 from svmkit.engine.active import ActiveSet
-from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.kernels import Engine
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.solvers import newton
 from svmkit.solvers.smo_pace import Pace
+from svmkit.solvers.smo_state import Block, State, current, note, refresh, return_to_the_best, solution_of, take, use_float64
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -88,59 +86,7 @@ def supports(problem: Problem) -> str | None:
     return None
 
 
-@dataclass
-class _Block:
-    """An open round: places of its variables among the active ones, their kernel block, and what the steps change."""
-
-    place: Ints
-    diagonal: NDArray[Any]
-    beta: Floats
-    F: Floats
-    lower: Floats
-    upper: Floats
-    up: Floats
-    low: Floats
-    eps: float
-    steps: int = 0
-
-
-@dataclass
-class _State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``known``: at the
-    end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
-    """
-
-    problem: Problem
-    eps: float
-    options: Options
-    variables: ActiveSet
-    constant: Floats
-    largest_kernel: float
-    K: NDArray[Any]
-    previous: Ints
-    pace: Pace
-    span: Span
-    block: _Block | None = None
-    steps: int = 0
-    rounds: int = 0
-    looked: bool = False
-    violation: float = np.inf
-    unfinished_steps: int = 0
-    drift2: float = 0.0
-    idle_rounds: int = 0
-    failed_checks: int = 0
-    best_check: float = np.inf
-    evaluations_before: int = 0
-    known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    least_primal: float = np.inf
-    best: Floats | None = None
-    by_w: Solution | None = None
-    done: bool = False
-    stalled: bool = False
-
-
-def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel.
 
     Raises UsageError for a block of a size that cannot be.
@@ -151,10 +97,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     size = min(options.working_set or _block_size(problem.rows, len(dual.sign)), len(dual.sign))
     one_block = len(dual.sign) <= min(size, _BLOCK)  # no row but the block's own: float64 costs little there
     engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
-    return _State(
+    return State(
         problem=problem,
         eps=eps,
-        options=options,
+        shrinking=options.shrinking,
         variables=ActiveSet.of(engine, dual),
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
@@ -171,7 +117,7 @@ def _block_size(rows: Rows, m: int) -> int:
     return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK
 
 
-def advance(state: _State, budget: int) -> Progress:
+def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more pair (without bias, coordinate) steps."""
     left = budget
     while left > 0 and not (state.done or state.stalled):
@@ -183,7 +129,7 @@ def advance(state: _State, budget: int) -> Progress:
             state.stalled = False
             _by_way_of_w(state)
     if state.stalled:
-        _return_to_the_best(state)
+        return_to_the_best(state)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
@@ -194,7 +140,7 @@ def advance(state: _State, budget: int) -> Progress:
     )
 
 
-def _go_on(state: _State, block: _Block, budget: int) -> int:
+def _go_on(state: State, block: Block, budget: int) -> int:
     """At most ``budget`` more steps in the open block, and its end; returns how many."""
     most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
     allowed = min(budget, most - block.steps)
@@ -204,30 +150,20 @@ def _go_on(state: _State, block: _Block, budget: int) -> int:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
         _close_round(state, block)
     if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
-        _use_float64(state)  # rounding may have made the block's kernel indefinite
+        use_float64(state)  # rounding may have made the block's kernel indefinite
     state.stalled |= state.pace.has_stalled(state.steps)
     return used
 
 
-def solution(state: _State) -> Solution:
-    """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
-    if state.by_w is not None and state.stalled:
-        return state.by_w
-    beta, F = _current(state)
-    coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
-    origin = np.flatnonzero(coef)
-    rho = _rho(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
-    responses = None
-    if len(state.known) and len(F) == state.problem.n:
-        responses = np.full(len(F), np.nan)
-        responses[state.known] = (state.constant - F)[state.known]
-    return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
+def solution(state: State) -> Solution:
+    """The solution so far."""
+    return solution_of(state)
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _open_round(state: _State) -> None:
+def _open_round(state: State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
     active = state.variables.active
     m, M, state.violation = state.variables.extremes(active)
@@ -244,7 +180,7 @@ def _open_round(state: _State) -> None:
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
-        _use_float64(state)
+        use_float64(state)
         if state.stalled:
             return
         active = state.variables.active  # all of them by now
@@ -252,7 +188,7 @@ def _open_round(state: _State) -> None:
     rows = state.variables.row_of[active.number[place]]
     state.variables.engine.block(rows, rows, state.K)
     whole = len(place) == len(state.variables.whole.number)
-    state.block = _Block(
+    state.block = Block(
         place=place,
         diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]),
         beta=active.beta[place],
@@ -265,7 +201,7 @@ def _open_round(state: _State) -> None:
     )
 
 
-def _worth_a_look(state: _State) -> bool:
+def _worth_a_look(state: State) -> bool:
     """Whether to bring dropped variables back once before the end: near it, and where that is cheap against the work so far.
 
     A long run may have dropped some that belong back; on a short one the look costs more than it finds.
@@ -279,12 +215,12 @@ def _worth_a_look(state: _State) -> bool:
     return state.looked
 
 
-def _work(state: _State) -> float:
+def _work(state: State) -> float:
     """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
     return state.variables.engine.evaluations + 2.0 * len(state.K) * state.steps
 
 
-def _newton(state: _State) -> bool:
+def _newton(state: State) -> bool:
     """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
     active = state.variables.active
     start = pivots.Start(
@@ -300,28 +236,28 @@ def _newton(state: _State) -> bool:
     return True
 
 
-def _may_look_for_w(state: _State) -> bool:
+def _may_look_for_w(state: State) -> bool:
     """Whether the rows are linear and of features that are not too many for Newton steps on w."""
     return state.problem.kernel.kind == LINEAR and state.problem.rows.n_features <= newton.MOST_FEATURES
 
 
-def _worth_looking_for_w(state: _State) -> bool:
+def _worth_looking_for_w(state: State) -> bool:
     """Whether so much has been done that these pay."""
     rows = state.problem.rows
     return _may_look_for_w(state) and state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
-def _by_way_of_w(state: _State) -> None:
+def _by_way_of_w(state: State) -> None:
     """Takes all variables to where newton.py leads, if they are better off there; stalled where rounding hides the optimum."""
     found = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
     ended = newton.advance(found, newton.MOST_STEPS + 1)
     state.evaluations_before += ended.kernel_evaluations
-    _take(state, _current(state)[0])  # a violation by F that many steps have kept may be rounding
-    _note(state)
+    take(state, current(state)[0])  # a violation by F that many steps have kept may be rounding
+    note(state)
     beta, before = state.variables.whole.beta, state.least_primal
     alpha, least = newton.nearest(found)
-    _take(state, state.problem.y * alpha)
-    _note(state)
+    take(state, state.problem.y * alpha)
+    note(state)
     state.by_w = newton.solution(found)
     hidden = ended.stalled and least > _HIDDEN * state.eps
     if hidden:
@@ -329,10 +265,10 @@ def _by_way_of_w(state: _State) -> None:
         hidden = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
     state.stalled = hidden
     if not (hidden or state.least_primal < before):
-        _take(state, beta)
+        take(state, beta)
 
 
-def _steps(state: _State, block: _Block, budget: int) -> int:
+def _steps(state: State, block: Block, budget: int) -> int:
     loops = qp.pair_steps if state.variables.bias else qp.coordinate_steps
     used: int = loops[state.variables.engine.packed.real](
         state.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.up, block.low, block.eps, budget
@@ -342,7 +278,7 @@ def _steps(state: _State, block: _Block, budget: int) -> int:
     return used
 
 
-def _close_round(state: _State, block: _Block) -> None:
+def _close_round(state: State, block: Block) -> None:
     """Puts the block's β back, brings F of the active variables up to date, and shrinks when it is time."""
     active = state.variables.active
     change = block.beta - active.beta[block.place]
@@ -359,14 +295,14 @@ def _close_round(state: _State, block: _Block) -> None:
     state.block = None
     state.rounds += 1
     nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
-    if state.options.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
+    if state.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
         state.previous = state.variables.shrink(state.previous)
     if state.rounds % _SPAN_ROUNDS == 0 and state.pace.is_near(state.violation):
         state.span.note(state.variables)
         state.drift2 += state.span.minimise(state.variables, len(state.K))
 
 
-def _restore(state: _State) -> None:
+def _restore(state: State) -> None:
     """Brings back what was dropped, and drops anew what cannot violate while others do."""
     state.previous = state.variables.restore(state.previous)
     _, _, state.violation = state.variables.extremes(state.variables.whole)
@@ -377,15 +313,15 @@ def _restore(state: _State) -> None:
 # --- the end --------------------------------------------------------------------------------------------------------------
 
 
-def _check(state: _State) -> None:
+def _check(state: State) -> None:
     """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
     whole = state.variables.whole
     margin = float32_margin(state.largest_kernel, state.drift2)
     everything = len(state.K) == len(whole.number)  # then it costs nothing
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
-    _refresh(state, in_doubt)
+    refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
-    _note(state)
+    note(state)
     if state.violation <= state.eps:
         known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
         known[in_doubt] = True
@@ -395,85 +331,4 @@ def _check(state: _State) -> None:
         state.failed_checks += 1
     state.best_check = min(state.best_check, state.violation)
     if state.failed_checks >= _PATIENCE:
-        _use_float64(state)
-
-
-def _note(state: _State) -> None:
-    """Keeps β where its primal objective, by F just evaluated in float64, is the least so far."""
-    whole = state.variables.whole
-    slack = whole.F + (_rho(whole.F, whole.beta, whole.lower, whole.upper) if state.variables.bias else 0.0)
-    loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
-    primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
-    if primal < state.least_primal:
-        state.least_primal, state.best = primal, whole.beta.copy()
-
-
-def _return_to_the_best(state: _State) -> None:
-    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is less."""
-    _take(state, _current(state)[0])
-    _note(state)
-    assert state.best is not None
-    _take(state, state.best)
-    by_w, state.by_w = state.by_w, None
-    if by_w is not None and certify(state.problem, by_w).primal < certify(state.problem, solution(state)).primal:
-        state.by_w = by_w
-
-
-def _take(state: _State, beta: Floats) -> None:
-    """Goes on from β, all variables active and no round open, with F in float64."""
-    state.block = None
-    state.previous = state.variables.restore(np.empty(0, np.int64))
-    whole = state.variables.whole
-    whole.beta = beta
-    _refresh(state, whole.number)
-    _, _, state.violation = state.variables.extremes(whole)
-
-
-def _refresh(state: _State, number: Ints) -> None:
-    """F of the variables ``number`` from float64 kernel values against all support vectors."""
-    whole, rows = state.variables.whole, state.problem.rows
-    support = np.flatnonzero(whole.beta)
-    state.span.forget()
-    if state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR:  # w is cheaper, and better
-        F = state.constant[number]
-        left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)
-        state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)
-        whole.F[number] = F
-        return
-    left_rows, basis = rows.take(state.variables.row_of[number]), rows.take(state.variables.row_of[support])
-    response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
-    whole.F[number] = state.constant[number] - response
-    state.evaluations_before += len(number) * len(support)
-
-
-def _use_float64(state: _State) -> None:
-    """Turns training to float64 kernels; where it is already, nothing is left to try: stalled."""
-    if state.variables.engine.packed.real == "f8":
-        state.stalled = True
-        return
-    if not state.variables.is_whole:
-        state.previous = np.empty(0, np.int64)
-    state.evaluations_before += state.variables.engine.evaluations
-    state.variables.change_engine(Engine(state.problem.rows, state.problem.kernel, "f8"))
-    state.K = np.empty(state.K.shape, "f8")
-    _refresh(state, state.variables.whole.number)
-    state.idle_rounds = state.failed_checks = 0
-    state.best_check = np.inf
-
-
-def _current(state: _State) -> tuple[Floats, Floats]:
-    """β and F of every variable, open round included."""
-    beta, F = state.variables.current()
-    if state.block is not None:
-        inside = state.variables.active.number[state.block.place]
-        beta[inside], F[inside] = state.block.beta, state.block.F
-    return beta, F
-
-
-def _rho(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
-    free = (lower < beta) & (beta < upper)
-    if free.any():
-        return -float(F[free].mean())
-    ends = [F[beta < upper].max(initial=-np.inf), F[beta > lower].min(initial=np.inf)]
-    finite = [end for end in ends if np.isfinite(end)]
-    return -float(np.mean(finite)) if finite else 0.0
+        use_float64(state)

@@ -15,14 +15,14 @@ from svmkit.data import Ints
 from svmkit.engine import active, kernels
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import newton, smo, smo_pace
+from svmkit.solvers import newton, smo, smo_pace, smo_state
 from svmkit.solvers.base import run as solve
 from svmkit.trace import Progress, Status
 
 EVERY = 10**9
 
 
-def run(problem: Problem, eps: float = 1e-3, budget: int = EVERY, **options: object) -> tuple[smo._State, Progress]:
+def run(problem: Problem, eps: float = 1e-3, budget: int = EVERY, **options: object) -> tuple[smo_state.State, Progress]:
     state = smo.start(problem, smo.Options(**options), eps, seed=0)  # type: ignore[arg-type]
     progress = smo.advance(state, budget)
     while not (progress.done or progress.stalled):
@@ -175,7 +175,7 @@ def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pyt
     for _ in range(40):
         smo.advance(state, 20_000)
         if state.variables.engine.packed.real == "f8":
-            value = oracle.dual_objective(K, problem.y, smo._current(state)[0])
+            value = oracle.dual_objective(K, problem.y, smo_state.current(state)[0])
             assert previous == 0.0 or value >= previous - 1e-9 * abs(previous)
             previous = value
     assert state.variables.engine.packed.real == "f8"
@@ -187,7 +187,7 @@ def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
     """An idle round is claimed while some variables are dropped; the run goes on with all of them, to the same end."""
     open_round, dropped = smo._open_round, []
 
-    def claim_idle(state: smo._State) -> None:
+    def claim_idle(state: smo_state.State) -> None:
         if not dropped and not state.variables.is_whole and state.rounds > 20:
             dropped.append(state.problem.n - len(state.variables.active.number))
             state.idle_rounds = 1
@@ -309,14 +309,14 @@ def test_a_stalled_run_returns_to_the_least_primal_objective_noted(bias: str) ->
     problem = replace(large(300, C=100.0), bias=bias)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
     smo.advance(state, 4000)
-    middle = smo._current(state)[0]
+    middle = smo_state.current(state)[0]
     primal = []
     for beta in (np.zeros(300), middle, 0.5 * problem.y * problem.upper, np.zeros(300)):
-        smo._take(state, beta)
-        smo._note(state)
+        smo_state.take(state, beta)
+        smo_state.note(state)
         primal.append(certify(problem, smo.solution(state)).primal)
     assert primal[1] < min(primal[0], primal[2])
-    smo._return_to_the_best(state)
+    smo_state.return_to_the_best(state)
     assert certify(problem, smo.solution(state)).primal == pytest.approx(primal[1], rel=1e-12)
 
 

@@ -1,0 +1,170 @@
+"""The state of a block SMO run, and any β as its solution: F in float64, the primal objective, the best β seen.
+
+A run that stalls ends with the least primal objective it has seen. A small violation is no sign of a good β where rounding
+alone makes a larger one, for β = 0 has one of at most 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit.certificate import certify
+from svmkit.data import Floats, Ints
+from svmkit.engine.active import ActiveSet
+from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.span import Span
+from svmkit.problem import LINEAR, Problem, Solution
+from svmkit.solvers.smo_pace import Pace
+
+
+@dataclass
+class Block:
+    """An open round: places of its variables among the active ones, their kernel block, and what the steps change."""
+
+    place: Ints
+    diagonal: NDArray[Any]
+    beta: Floats
+    F: Floats
+    lower: Floats
+    upper: Floats
+    up: Floats
+    low: Floats
+    eps: float
+    steps: int = 0
+
+
+@dataclass
+class State:
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``known``: at the
+    end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
+    ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
+    """
+
+    problem: Problem
+    eps: float
+    shrinking: bool
+    variables: ActiveSet
+    constant: Floats
+    largest_kernel: float
+    K: NDArray[Any]
+    previous: Ints
+    pace: Pace
+    span: Span
+    block: Block | None = None
+    steps: int = 0
+    rounds: int = 0
+    looked: bool = False
+    violation: float = np.inf
+    unfinished_steps: int = 0
+    drift2: float = 0.0
+    idle_rounds: int = 0
+    failed_checks: int = 0
+    best_check: float = np.inf
+    evaluations_before: int = 0
+    known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    least_primal: float = np.inf
+    best: Floats | None = None
+    by_w: Solution | None = None
+    done: bool = False
+    stalled: bool = False
+
+
+def solution_of(state: State) -> Solution:
+    """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
+    if state.by_w is not None and state.stalled:
+        return state.by_w
+    beta, F = current(state)
+    coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
+    origin = np.flatnonzero(coef)
+    rho = rho_of(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
+    responses = None
+    if len(state.known) and len(F) == state.problem.n:
+        responses = np.full(len(F), np.nan)
+        responses[state.known] = (state.constant - F)[state.known]
+    return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
+def note(state: State) -> None:
+    """Keeps β where its primal objective, by F just evaluated in float64, is the least so far."""
+    whole = state.variables.whole
+    slack = whole.F + (rho_of(whole.F, whole.beta, whole.lower, whole.upper) if state.variables.bias else 0.0)
+    loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
+    primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
+    if primal < state.least_primal:
+        state.least_primal, state.best = primal, whole.beta.copy()
+
+
+def return_to_the_best(state: State) -> None:
+    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is less."""
+    take(state, current(state)[0])
+    note(state)
+    if state.best is not None:
+        take(state, state.best)
+    by_w, state.by_w = state.by_w, None
+    if by_w is not None and certify(state.problem, by_w).primal < certify(state.problem, solution_of(state)).primal:
+        state.by_w = by_w
+
+
+def take(state: State, beta: Floats) -> None:
+    """Goes on from β, all variables active and no round open, with F in float64."""
+    state.block = None
+    state.previous = state.variables.restore(np.empty(0, np.int64))
+    whole = state.variables.whole
+    whole.beta = beta
+    refresh(state, whole.number)
+    _, _, state.violation = state.variables.extremes(whole)
+
+
+def refresh(state: State, number: Ints) -> None:
+    """F of the variables ``number`` from float64 kernel values against all support vectors."""
+    whole, rows = state.variables.whole, state.problem.rows
+    support = np.flatnonzero(whole.beta)
+    state.span.forget()
+    if state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR:  # w is cheaper, and better
+        F = state.constant[number]
+        left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)
+        state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)
+        whole.F[number] = F
+        return
+    left_rows, basis = rows.take(state.variables.row_of[number]), rows.take(state.variables.row_of[support])
+    response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
+    whole.F[number] = state.constant[number] - response
+    state.evaluations_before += len(number) * len(support)
+
+
+def use_float64(state: State) -> None:
+    """Turns training to float64 kernels; where it is already, nothing is left to try: stalled."""
+    if state.variables.engine.packed.real == "f8":
+        state.stalled = True
+        return
+    if not state.variables.is_whole:
+        state.previous = np.empty(0, np.int64)
+    state.evaluations_before += state.variables.engine.evaluations
+    state.variables.change_engine(Engine(state.problem.rows, state.problem.kernel, "f8"))
+    state.K = np.empty(state.K.shape, "f8")
+    refresh(state, state.variables.whole.number)
+    state.idle_rounds = state.failed_checks = 0
+    state.best_check = np.inf
+
+
+def current(state: State) -> tuple[Floats, Floats]:
+    """β and F of every variable, open round included."""
+    beta, F = state.variables.current()
+    if state.block is not None:
+        inside = state.variables.active.number[state.block.place]
+        beta[inside], F[inside] = state.block.beta, state.block.F
+    return beta, F
+
+
+def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
+    free = (lower < beta) & (beta < upper)
+    if free.any():
+        return -float(F[free].mean())
+    ends = [F[beta < upper].max(initial=-np.inf), F[beta > lower].min(initial=np.inf)]
+    finite = [end for end in ends if np.isfinite(end)]
+    return -float(np.mean(finite)) if finite else 0.0
