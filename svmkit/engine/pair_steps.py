@@ -39,7 +39,7 @@ STEPS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS = 
 FRESH, RUNNING, OPTIMAL, CAPPED = range(4)
 #: Entries of ``numbers``.
 EPS, GAP = range(2)
-#: What one step may log at most, and the size of the log's buffer.
+#: What one step, with the end of the run, may log at most, and the size of the log's buffer.
 EVENTS_A_STEP, EVENT_ROOM = 8, 4096
 #: What is logged: a look at what can be shrunk, all variables made active; and that never to shrink might be faster.
 DOT, STAR, WARNING = ord("."), ord("*"), ord("w")
@@ -82,18 +82,18 @@ def advance(  # type: ignore[no-untyped-def]
     if counts[PHASE] == FRESH:
         _initialise(ref, var, cache)
         counts[PHASE] = RUNNING
-    target = counts[STEPS] + budget
+    limit = max(10_000_000, 100 * m)
+    target = min(counts[STEPS] + budget, limit)
     while counts[STEPS] < target and counts[N_EVENTS] <= len(events) - EVENTS_A_STEP:
-        if counts[STEPS] >= max(10_000_000, 100 * m):
-            if counts[ACTIVE] < m:
-                _rebuild_gradient(ref, var, cache, counts, events)
-            counts[PHASE] = CAPPED
-            return
         if not _next_pair(ref, var, cache, counts, numbers, events):
             counts[PHASE] = OPTIMAL
             return
         _step(ref, var, cache, counts)
         counts[STEPS] += 1
+    if counts[STEPS] >= limit:  # in the call that gets there: whoever asks for no more than that many steps makes no other
+        if counts[ACTIVE] < m:
+            _rebuild_gradient(ref, var, cache, counts, events)
+        counts[PHASE] = CAPPED
 
 
 @helper()

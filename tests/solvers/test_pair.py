@@ -13,6 +13,7 @@ from golden_data import TOOLS, needs_tools
 from oracle import beta_of, kernel_matrix, naive_pairs
 from zoo import named, points, problem
 
+from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, DualQP, Kernel, Problem
 from svmkit.solvers import pair
@@ -376,6 +377,20 @@ def test_the_limit_of_iterations_is_a_stall() -> None:
     assert progress.steps == 10_000_000
     assert pair.report(state).progress == "." * ((10_000_000 - 1) // case.n)
     assert pair.advance(state, EVERY) == progress
+
+
+def test_the_limit_of_iterations_makes_every_gradient_good_again() -> None:
+    """Also for a caller that asks for just the steps up to it: the objective is that of all variables, shrunk ones too."""
+    X, y = sixty_fourths()
+    case = problem(X, y, Kernel(LINEAR), 64.0)
+    state = pair.start(case, pair.Options(), 1e-3, 0)
+    state.counts[pair.loops.STEPS] = 10_000_000 - 30_000
+    assert not pair.advance(state, 29_999).stalled
+    assert state.counts[pair.loops.ACTIVE] < case.n
+    assert pair.advance(state, 1).stalled
+    report, dual = pair.report(state), certify(case, pair.solution(state)).dual
+    assert report.progress.endswith("*")
+    assert report.objective == pytest.approx(-dual, rel=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 1.0, 0.0, 9)], ids=lambda kernel: kernel.name)

@@ -53,11 +53,12 @@ class TrainingText:
             say(text)
 
     def _warn_if_unfinished(self, pair: Pair, result: SolverResult) -> None:
-        if result.status is Status.CONVERGED:
+        svm_trains_own = result.report is not None  # which end as svm-train's do, whatever fresh kernel values say
+        if not svm_trains_own and result.status is Status.CONVERGED:
             return
-        if result.status is Status.MAX_ITER or result.steps >= most_steps(pair.problem.n):
+        if result.steps >= most_steps(pair.problem.n):
             warn("\nWARNING: reaching max number of iterations")
-        elif result.report is None:  # svm-train's own steps end as svm-train does
+        elif not svm_trains_own:
             warn(
                 f"\nWARNING: no further progress is possible in floating point; the violation is "
                 f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}"

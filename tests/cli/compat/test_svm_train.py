@@ -272,6 +272,14 @@ def test_a_machine_has_its_own_limit_of_iterations(steps: int, says: bool, capfd
     assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n" * says
 
 
+def test_at_the_limit_of_iterations_svm_trains_own_steps_always_say_so(capfd: pytest.CaptureFixture[str]) -> None:
+    """Even where fresh kernel values, less coarse than its own, find the tolerance met."""
+    problem = named("two rows")
+    result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.CONVERGED, steps=10_000_000)
+    TrainingText(True, 2, TrainConfig(solver="pair")).machine(Pair(0, 1, np.arange(problem.n), problem), result)
+    assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n"
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_nothing(signum: int, tmp_path: Path) -> None:
     rows = "".join(
