@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from svmkit.cli.compat.argv import Arguments, Usage, atoi
-from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, say, warn
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, inform, run_tool, warn
 from svmkit.errors import ModelError
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def _predict(call: Call) -> None:
     from svmkit.io.files import atomic_output
 
     model = _read_model(call.model)
-    inform: Callable[[str], None] = (lambda line: None) if call.quiet else (lambda line: say(line + "\n"))
-    _note_probabilities(model, call.probability, inform)
+    tell: Callable[[str], None] = (lambda line: None) if call.quiet else (lambda line: inform(line + "\n"))
+    _note_probabilities(model, call.probability, tell)
     dataset = _read_data(call.test, model)
-    lines, answers = _answers(model, dataset, call.probability, inform)
+    lines, answers = _answers(model, dataset, call.probability, tell)
     with atomic_output(call.output) as out:
         out.write("".join(lines).encode("ascii"))
     for line in score_lines(model.svm_type, dataset.y, answers):
-        inform(line)
+        tell(line)
 
 
 def _read_model(path: str) -> Model:
@@ -102,7 +102,7 @@ def _read_data(path: str, model: Model) -> Dataset:
     )
 
 
-def _note_probabilities(model: Model, wanted: bool, inform: Callable[[str], None]) -> None:
+def _note_probabilities(model: Model, wanted: bool, tell: Callable[[str], None]) -> None:
     """Says what there is to say of probabilities beforehand. Raises ModelError if they are wanted and not there."""
     from svmkit.calibrate import laplace_width, supports_probability
 
@@ -110,13 +110,13 @@ def _note_probabilities(model: Model, wanted: bool, inform: Callable[[str], None
     if wanted and not there:
         raise ModelError("Model does not support probabiliy estimates")  # the word as svm-predict has always spelt it
     if there and not wanted:
-        inform("Model supports probability estimates, but disabled in prediction.")
+        tell("Model supports probability estimates, but disabled in prediction.")
     if wanted and model.svm_type in ("epsilon_svr", "nu_svr"):
-        inform("Prob. model for test data: target value = predicted value + z,")
-        inform(f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={laplace_width(model):g}")
+        tell("Prob. model for test data: target value = predicted value + z,")
+        tell(f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={laplace_width(model):g}")
 
 
-def _answers(model: Model, dataset: Dataset, probability: bool, inform: Callable[[str], None]) -> tuple[list[str], Floats]:
+def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[str], None]) -> tuple[list[str], Floats]:
     """The output file's lines, and the label or value that the model gives each example."""
     from svmkit.calibrate import most_probable, probabilities
     from svmkit.model import answers, decision_values
@@ -125,7 +125,7 @@ def _answers(model: Model, dataset: Dataset, probability: bool, inform: Callable
         found = answers(model, dataset.rows)
         return _number_lines(found), found
     decisions = decision_values(model, dataset.rows)
-    chances = probabilities(model, decisions, on_warning=inform)
+    chances = probabilities(model, decisions, on_warning=tell)
     found = most_probable(model, decisions, chances)
     names = "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
     form = "%g" + " %g" * chances.shape[1] + "\n"

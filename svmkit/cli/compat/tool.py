@@ -34,7 +34,7 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
 def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str]) -> int:
     try:
         body(argv)
-        sys.stdout.flush()
+        _flush()
         return 0
     except Usage as error:
         return _show_usage(error.complaint, usage)
@@ -61,14 +61,24 @@ def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: l
 
 
 def say(text: str) -> None:
-    """Writes ``text`` to standard output at once."""
+    """Writes ``text``, a result, to standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
+def inform(text: str) -> None:
+    """Writes what is good to know but no result; where it cannot be written the work goes on. A reader who left ends it."""
+    try:
+        say(text)
+    except BrokenPipeError:
+        raise
+    except OSError:  # closed, or a full disk: training for hours is not lost over that
+        pass
+
+
 def warn(text: str) -> None:
-    """Writes a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Writes a line to standard error, or nothing where that is full or lost."""
+    streams.last_words(text)
 
 
 def check_input(path: str, complaint: str) -> None:
@@ -138,10 +148,15 @@ def _show_usage(complaint: str, usage: str) -> int:
 
 
 def _fail(text: str) -> int:
-    """Says ``text``, and drops what standard output still holds if that cannot be written."""
+    """Says ``text``."""
+    _flush()
+    streams.last_words(text)
+    return 1
+
+
+def _flush() -> None:
+    """Drops what standard output still holds if that cannot be written; for a result, ``say`` has found that out."""
     try:
         sys.stdout.flush()
     except OSError:
         streams.forget(sys.stdout)
-    streams.last_words(text)
-    return 1

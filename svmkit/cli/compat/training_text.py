@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from svmkit.cli.compat.svm_train import most_steps
-from svmkit.cli.compat.tool import say, warn
+from svmkit.cli.compat.tool import inform, warn
 from svmkit.config import TrainConfig
 from svmkit.fit import ONE_CLASS, FitResult
 from svmkit.pairs import Pair
@@ -50,7 +50,7 @@ class TrainingText:
 
     def _inform(self, text: str) -> None:
         if not self.quiet:
-            say(text)
+            inform(text)
 
     def _warn_if_unfinished(self, pair: Pair, result: SolverResult) -> None:
         svm_trains_own = result.report is not None  # which end as svm-train's do, whatever fresh kernel values say
