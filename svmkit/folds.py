@@ -55,6 +55,7 @@ def cross_validate(
     config: TrainConfig,
     split: Folds,
     *,
+    every_fold: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     on_progress: OnProgress | None = None,
     on_machine: Callable[[Pair, SolverResult], None] | None = None,
@@ -65,7 +66,8 @@ def cross_validate(
 
     ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold, as in svm-train. The answer
     is nan, wrong for any label, where nothing is left to train on (every example is a class of its own) and after an
-    interruption.
+    interruption. With ``every_fold`` the models of folds that hold nothing out are trained too, as svm-train does; nobody needs
+    them.
     """
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
@@ -73,7 +75,7 @@ def cross_validate(
     for first, last in pairwise(split.starts):
         held_out = split.order[first:last]
         others = np.concatenate([split.order[:first], split.order[last:]])
-        if len(held_out) == 0 or len(others) == 0:
+        if len(others) == 0 or (len(held_out) == 0 and not every_fold):
             continue
         found = fit(
             dataset.take(others),

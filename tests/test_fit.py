@@ -23,7 +23,7 @@ from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import ONE_CLASS, fit
+from svmkit.fit import ONE_CLASS, FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
 from svmkit.metrics import accuracy
@@ -403,7 +403,12 @@ def test_folds_that_cannot_be() -> None:
 def test_cross_validation_of_classes_of_one_example() -> None:
     """Two folds of three single-example classes: one fold is empty, the other leaves nothing to train on."""
     dataset = Dataset(Rows.from_dense(np.arange(1.0, 4.0)[:, None]), np.array([1.0, 2.0, 3.0]))
-    assert np.isnan(cross_validate(dataset, TrainConfig(), folds(dataset.y, 2, lambda: 0))).all()
+    fits: list[FitResult] = []
+    split = folds(dataset.y, 2, lambda: 0)
+    assert np.isnan(cross_validate(dataset, TrainConfig(), split, on_fit=fits.append)).all()
+    assert fits == []
+    assert np.isnan(cross_validate(dataset, TrainConfig(), split, every_fold=True, on_fit=fits.append)).all()
+    assert [found.model.n_support for found in fits] == [3]
 
 
 def test_cross_validation_keeps_the_files_gamma_and_tells_of_each_fold() -> None:

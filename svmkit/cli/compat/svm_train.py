@@ -17,7 +17,8 @@ from svmkit.errors import SvmkitError
 
 if TYPE_CHECKING:
     from svmkit.cli.compat.training_text import TrainingText
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Floats
+    from svmkit.folds import Folds
 
 USAGE = """\
 Usage: svm-train [options] training_set_file [model_file]
@@ -187,23 +188,35 @@ def _config(call: Call, n: int) -> TrainConfig:
     )
 
 
-def _cross_validate(n_folds: int, dataset: Dataset, config: TrainConfig, text: TrainingText) -> None:
+def _folds(y: Floats, k: int) -> Folds:
+    """svm-train's; a single example is a single fold."""
+    import numpy as np
+
     from svmkit.cli.compat.glibc_rand import glibc_rand
-    from svmkit.folds import cross_validate, folds
+    from svmkit.folds import Folds, folds
+
+    return folds(y, k, glibc_rand()) if k > 1 else Folds(np.array([0]), np.array([0, 1]))
+
+
+def _cross_validate(n_folds: int, dataset: Dataset, config: TrainConfig, text: TrainingText) -> None:
+    from svmkit.folds import cross_validate
 
     if n_folds > dataset.n:
         warn(
             f"WARNING: # folds ({n_folds}) > # data ({dataset.n}). "
             "Will use # folds = # data instead (i.e., leave-one-out cross validation)"
         )
-    split = folds(dataset.y, min(n_folds, dataset.n), glibc_rand())
+    split = _folds(dataset.y, min(n_folds, dataset.n))
     answers = cross_validate(
         dataset,
         config,
         split,
+        every_fold=True,
         on_progress=text.progress,
         on_machine=text.machine,
         on_fit=text.fitted,
         on_warning=text.warning,
     )
+    if split.starts[-2] == 0:
+        text.nothing_to_train_on()
     say(f"Cross Validation Accuracy = {100.0 * int((answers == dataset.y).sum()) / dataset.n:g}%\n")

@@ -8,7 +8,7 @@ from svmkit.cli.compat.svm_train import most_steps
 from svmkit.cli.compat.tool import inform, warn
 from svmkit.config import TrainConfig
 from svmkit.fit import ONE_CLASS, FitResult
-from svmkit.pairs import Pair
+from svmkit.pairs import Pair, label_factors
 from svmkit.solvers.base import SolverResult
 from svmkit.solvers.pair import PairReport
 from svmkit.trace import Progress, Status
@@ -40,6 +40,11 @@ class TrainingText:
     def fitted(self, found: FitResult) -> None:
         """One model is done."""
         self._inform(f"Total nSV = {found.model.n_support}\n")
+
+    def nothing_to_train_on(self) -> None:
+        """What svm-train says of the last fold of ``-v`` where that holds everything out."""
+        label_factors(self.config, np.empty(0, dtype=np.int64), warn)  # -wi of any class is not found
+        self._inform("Total nSV = 0\n")
 
     def warning(self, text: str) -> None:
         """What ``fit`` calls as its ``on_warning``."""

@@ -93,7 +93,9 @@ def _changed(before: Path, after: Path) -> dict[str, bytes]:
 
 
 def write_data(folder: Path) -> None:
-    """two, three and one: classes; value: real targets; gram: a precomputed kernel; and faulty files."""
+    """two, three and one: classes; value: real targets; gram: a precomputed kernel; eleven, own (a class each) and single:
+    fewer examples than folds; and faulty files.
+    """
     draw = random.Random(3)
     (folder / "two").write_text(_lines(draw, 60, ["+1", "-1"]))
     (folder / "two.t").write_text(_lines(draw, 25, ["+1", "-1", "3"]))
@@ -102,6 +104,9 @@ def write_data(folder: Path) -> None:
     (folder / "one").write_text(_lines(draw, 8, ["4"]))
     (folder / "value").write_text(_lines(draw, 40, [f"{draw.gauss(0, 2):.4f}" for _ in range(40)]))
     (folder / "gram").write_text(_gram(draw, 20))
+    (folder / "eleven").write_text(_lines(draw, 11, ["+1", "-1"]))
+    (folder / "own").write_text("1 1:1\n2 1:2\n3 1:3\n")
+    (folder / "single").write_text("1.5 1:1\n")
     (folder / "bad").write_text("1 1:2\n-1 1:3\n1 2:1 1:4\n")
     (folder / "blank").write_text("1 1:2\n\n")
     (folder / "empty").write_text("")

@@ -44,6 +44,13 @@ TRAINING = [
     "-v 70 three",
     "-v 99 -q three",
     "-q -v 2 two",
+    "-v 8 eleven",
+    "-v 10 -w1 2 eleven",
+    "-v 2 own",
+    "-v 2 -w1 2 -w7 2 own",
+    "-v 3 own",
+    "-v 3 single",
+    "-q -v 2 single",
     "-q two m",
     "-w1 2 two m",
     "-w-1 0.25 -w1 2 -w1 3 -w7 5 two m",
@@ -229,6 +236,17 @@ def test_folds_are_svm_train_s(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     for folds in (2, 5, 24):
         outcome = ours("svm-train", [*given, "-v", str(folds), str(golden / "three")], folder)
         assert outcome.out == (golden / f"three.v{folds}").read_text()
+
+
+def test_every_fold_is_trained_and_told(folder: Path) -> None:
+    """Eight folds of eleven examples: one holds nothing out. Two of classes of one example: the last holds everything out."""
+    assert ours("svm-train", ["-v", "8", "eleven"], folder).out.count("optimization finished") == 8
+    totals = [line for line in ours("svm-train", ["-v", "2", "own"], folder).out.splitlines() if "Total" in line]
+    assert totals == ["Total nSV = 3", "Total nSV = 0"]
+    single = ours("svm-train", ["-v", "3", "single"], folder)
+    assert (single.code, single.out) == (0, "Total nSV = 0\nCross Validation Accuracy = 0%\n")
+    assert single.err.startswith("WARNING: # folds (3) > # data (1). Will use # folds = # data instead")
+    assert single.err.count("\n") == 1
 
 
 def test_the_line_grid_searches_look_for(folder: Path) -> None:
