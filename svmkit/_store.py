@@ -129,10 +129,7 @@ def _cpu() -> str:
 @cache
 def store() -> Path | None:
     """The folder of this build's machine code, made if need be; None where none can be written or read."""
-    base = os.environ.get("SVMKIT_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
-    )
-    folder = Path(base) / _fingerprint()
+    folder = _folder()
     if folder.is_dir():
         return folder
     try:
@@ -141,6 +138,26 @@ def store() -> Path | None:
         return None
     _drop_old_stores(folder)
     return folder
+
+
+@cache
+def _folder() -> Path:
+    """Where this build's machine code should lie."""
+    base = os.environ.get("SVMKIT_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
+    )
+    return Path(base) / _fingerprint()
+
+
+def unwritable() -> str | None:
+    """Why nothing can be added to the store, in words that name its folder and the way out; None where it can be."""
+    folder = _folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        reason = None if os.access(folder, os.W_OK) else "Permission denied"
+    except OSError as error:
+        reason = error.strerror
+    return None if reason is None else f"can't write {folder}: {reason}; let SVMKIT_CACHE name a folder that can be written"
 
 
 def _fingerprint() -> str:

@@ -24,6 +24,7 @@ _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
 _COLD_S = 2.0
 _COLD = "compiling the inner loops for this machine (first run only; 'svmkit warmup' does it ahead of time)"
+_COLD_ALWAYS = "compiling the inner loops for this machine, as every run will"
 
 
 class Reporter:
@@ -88,8 +89,11 @@ class Reporter:
             self._cold.start()
 
     def _say_cold(self) -> None:
+        from svmkit import _store
+
         self._said_cold = True
-        self.note(_COLD)
+        trouble = _store.unwritable()
+        self.note(_COLD if trouble is None else f"{_COLD_ALWAYS}: {trouble}")
 
     def _stop_waiting(self) -> None:
         if self._cold is not None:

@@ -8,6 +8,7 @@ import click
 
 from svmkit.cli.options import CONTEXT, quiet_option
 from svmkit.cli.progress import Reporter
+from svmkit.errors import OutputError
 
 
 @click.command("warmup", context_settings=CONTEXT)
@@ -29,9 +30,12 @@ def command(quiet: bool) -> None:
     for module in modules:
         import_module(module)
     compileall.compile_dir(svmkit.__path__[0], quiet=2)  # a fifth of a short run's time where Python keeps none by itself
-    functions = list(_jit.registry())
+    functions = [function for function in _jit.registry() if function.name.startswith("svmkit.")]  # the store keeps no others
     began = time.perf_counter()
-    if not _jit.plain_numba() and not all(function.is_ready() for function in functions):
+    cold = not _jit.plain_numba() and not all(function.is_ready() for function in functions)
+    if cold:
+        if (trouble := _store.unwritable()) is not None:
+            raise OutputError(f"what is compiled could not be kept: {trouble}")
         _ahead.start(modules, parallel.cores() - 1)
     with Reporter(quiet) as reporter:
         for wait in (False, True):  # what other processes are compiling comes last
@@ -40,6 +44,8 @@ def command(quiet: bool) -> None:
                 text = f"{ready} of {len(functions)} ready, now {function.name}"
                 reporter.show(lambda elapsed, text=text: f"{elapsed:.1f} s, {text}")  # type: ignore[misc]
                 function.load(wait)
+        if cold and not all(_store.has(function.name) for function in functions):
+            raise OutputError(f"not all of what was compiled could be kept: is there room left in {_store.store()}?")
         if not quiet:
             store = _store.store()
             kept = f"kept in {store}" if store is not None else "which could not be kept: the store cannot be written"

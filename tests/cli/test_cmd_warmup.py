@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shell import process, svmkit, write_blobs
 
-from svmkit import fit
+from svmkit import _ahead, _store, fit
 
 
 @pytest.mark.slow
@@ -30,3 +30,20 @@ def test_quiet_says_nothing_and_byte_code_is_there() -> None:
     done = svmkit("warmup", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Path(cache_from_source(fit.__file__)).exists()
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_minutes_of_compiling(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = process("warmup", "-q", SVMKIT_CACHE=str(tmp_path / "file" / "store"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"svmkit: what is compiled could not be kept: can't write {tmp_path}/file/store/")
+    assert done.stderr.endswith(": Not a directory; let SVMKIT_CACHE name a folder that can be written\n")
+
+
+def test_what_a_full_disk_did_not_keep_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_store, "has", lambda name: False)
+    monkeypatch.setattr("svmkit._jit.Compiled.is_ready", lambda function: False)
+    monkeypatch.setattr(_ahead, "start", lambda modules, processes: None)
+    done = svmkit("warmup", "-q")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"svmkit: not all of what was compiled could be kept: is there room left in {_store.store()}?\n"

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from svmkit import _store
 from svmkit.cli import progress
+from svmkit.cli.compat.tool import ColdStart
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
@@ -91,6 +93,22 @@ def test_a_cold_start_says_what_it_does(capsys: pytest.CaptureFixture[str], monk
     reporter.compiling("after the end")
     assert reporter._cold is None
     assert capsys.readouterr().err == f"svmkit: {progress._COLD}\n"
+
+
+def test_a_cold_start_of_every_run_is_not_called_the_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_store, "unwritable", lambda: "can't write X: Not a directory")
+    monkeypatch.setattr(progress, "_COLD_S", 0.0)
+    with Reporter(False) as reporter:
+        reporter.compiling("first")
+        assert reporter._cold is not None
+        reporter._cold.join()
+    tool = ColdStart("svm-train")
+    tool.began = 1e-9
+    tool.hear("first")
+    told = "compiling the inner loops for this machine, as every run will: can't write X: Not a directory\n"
+    assert capsys.readouterr().err == f"svmkit: {told}svm-train: {told}"
 
 
 def test_a_quick_compilation_is_not_worth_a_word(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,8 +124,12 @@ class ColdStart:
         now = time.monotonic()
         self.began = self.began or now
         if not self.silent and now - self.began > _COLD_S:
+            from svmkit import _store
+
             self.silent = True
-            warn(f"{self.name}: compiling the inner loops for this machine (first run only)")
+            trouble = _store.unwritable()
+            how_often = " (first run only)" if trouble is None else f", as every run will: {trouble}"
+            warn(f"{self.name}: compiling the inner loops for this machine{how_often}")
 
 
 def announce_compiling(name: str) -> None:
