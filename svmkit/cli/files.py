@@ -20,12 +20,10 @@ _HELD_OUT = 1 << 45
 
 def check_output(path: str, *others: str) -> None:
     """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError)."""
-    for name in others:
-        same = "-" not in (path, name) and os.path.realpath(path) == os.path.realpath(name)
-        if same and not os.path.isdir(path) and os.path.realpath(path) != os.devnull:
-            raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
-    from svmkit.io.files import check_writable
+    from svmkit.io.files import check_writable, would_overwrite
 
+    if any(would_overwrite(path, name) for name in others):
+        raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
     check_writable(path)
 
 

@@ -180,6 +180,12 @@ class _Raw(io.RawIOBase):
         return len(content)
 
 
+def would_overwrite(path: str, other: str) -> bool:
+    """Whether an output ``path`` takes the place of the file ``other``; of devices and folders neither does."""
+    same = "-" not in (path, other) and os.path.realpath(path) == os.path.realpath(other)
+    return same and (os.path.isfile(path) or not os.path.exists(path))
+
+
 def check_writable(path: str) -> None:
     """Raises OutputError if ``atomic_output(path)`` is bound to fail: to be asked before long work."""
     if path == "-":

@@ -58,7 +58,7 @@ def parse(argv: list[str]) -> Call:
 
 def _predict(call: Call) -> None:
     check_input(call.test, f"can't open input file {call.test}")
-    check_output(call.output, f"can't open output file {call.output}")
+    check_output(call.output, f"can't open output file {call.output}", call.test, call.model)
     check_input(call.model, f"can't open model file {call.model}")
     announce_compiling("svm-predict")
     from svmkit.io.files import atomic_output

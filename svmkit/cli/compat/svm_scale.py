@@ -76,7 +76,7 @@ def _scale(call: Call) -> None:
     if call.restore is not None:
         check_input(call.restore, f"can't open file {call.restore}")
     if call.save is not None:
-        check_output(call.save, f"can't open file {call.save}")
+        check_output(call.save, f"can't open file {call.save}", call.data)
     announce_compiling("svm-scale")
     from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.scaling import count_nonzeros

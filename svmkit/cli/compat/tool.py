@@ -94,11 +94,13 @@ def check_input(path: str, complaint: str) -> None:
         raise DataError(complaint, reason)
 
 
-def check_output(path: str, complaint: str) -> None:
-    """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written."""
-    from svmkit.io.files import check_writable
+def check_output(path: str, complaint: str, *inputs: str) -> None:
+    """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written or is one of the ``inputs``."""
+    from svmkit.io.files import check_writable, would_overwrite
 
     with prefaced(complaint):
+        if any(would_overwrite(path, name) for name in inputs):
+            raise OutputError(f"{path}: names one file for two purposes, and would be overwritten")
         check_writable(path)
 
 

@@ -156,6 +156,18 @@ def test_bad_data_leave_the_old_output_alone(folder: Path, tmp_path: Path) -> No
     assert outcome.first_error == "Wrong input format at line 3"
 
 
+@pytest.mark.parametrize("output", ["t", "m", "./m"])
+def test_an_input_is_no_output(output: str, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "t").write_bytes((GOLDEN / "two.t").read_bytes())
+    (folder / "m").write_bytes((GOLDEN / "two.s0t2.model").read_bytes())
+    outcome = ours("svm-predict", ["t", "m", output], folder)
+    reason = f"{output}: names one file for two purposes, and would be overwritten"
+    assert outcome == Outcome(1, "", f"can't open output file {output}\n{reason}\n", {})
+    assert ours("svm-predict", ["-q", "t", "m", "/dev/null"], folder).code == 0
+
+
 def test_streams(folder: Path) -> None:
     model = str(GOLDEN / "two.s0t2.model")
     process = start("svm-predict", ["-q", "-", model, "/dev/stdout"], folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

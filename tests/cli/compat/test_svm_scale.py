@@ -143,6 +143,12 @@ def test_what_no_scaling_can_take_is_refused(text: str, scale_folder: Path, tmp_
     assert outcome.first_error.startswith("Wrong input format at line")
 
 
+def test_the_data_are_no_range_file(scale_folder: Path) -> None:
+    outcome = ours("svm-scale", ["-s", "./plain", "plain"], scale_folder)
+    reason = "./plain: names one file for two purposes, and would be overwritten"
+    assert outcome == Outcome(1, "", f"can't open file ./plain\n{reason}\n", {})
+
+
 def test_notes_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
