@@ -17,31 +17,52 @@ from svmkit.errors import DataError
 
 _INDEX = re.compile(r"\s*([+-]?\d{1,10}):\s*", re.ASCII)
 _REST_OF_WORD = re.compile(r"\s*\S*", re.ASCII)
+_BARE_HEX = re.compile(r"\s*[+-]?0[xX](?![0-9a-fA-F.])", re.ASCII)
+
+_NOT_FINITE = "not a finite number; leave the example or the feature out"
+_NEGATIVE = "a feature index must not be negative"
+_LARGE = "a feature index must be below 2147483648"
 
 
-def parse_lenient(text: str, path: str, otherwise: DataError) -> Dataset:
-    """The examples in ``text``. Raises DataError for a line without a label, and ``otherwise`` for what no scaling can take: a
-    number that is not finite, an index that is negative or too large.
+def parse_lenient(text: str, path: str) -> Dataset:
+    """The examples in ``text``. Raises DataError for the first line without a label or with what no scaling can take: a number
+    that is not finite, an index that is negative or too large.
     """
     y, data, indices, indptr = [], [], [], [0]
     for number, line in enumerate(text.split("\n")[: _n_lines(text)], 1):
-        label = leading_number(line)
+        label = _scanned_number(line)
         if label is None:
             raise DataError("ERROR: failed to read labels", f"{path}, line {number}: {line.strip()[:40]!r} is no label")
-        y.append(label)
         at = _end_of_word(line, 0)
+        if not math.isfinite(label):
+            raise _unscalable(path, number, line, at, _NOT_FINITE)
+        y.append(label)
         while match := _INDEX.match(line, at):
-            value = leading_number(line[match.end() : match.end() + 400])
+            value = _scanned_number(line[match.end() : match.end() + 400])
             if value is None:
                 break
-            data.append(value)
-            indices.append(int(match[1]))
             at = _end_of_word(line, match.end())
+            index = int(match[1])
+            if not 0 <= index < 2**31:
+                raise _unscalable(path, number, line, at, _NEGATIVE if index < 0 else _LARGE)
+            if not math.isfinite(value):
+                raise _unscalable(path, number, line, at, _NOT_FINITE)
+            data.append(value)
+            indices.append(index)
         indptr.append(len(data))
-    if not all(map(math.isfinite, y + data)) or not all(0 <= index < 2**31 for index in indices):
-        raise otherwise
     pairs = np.array(data, dtype=np.float64), np.array(indices, dtype=np.int32)
     return Dataset(Rows(*pairs, np.array(indptr, dtype=np.int64), max(indices, default=0)), np.array(y, dtype=np.float64))
+
+
+def _scanned_number(text: str) -> float | None:
+    """The number that ``text`` begins with, as C's scanf finds it: of a bare ``0x`` atof makes 0, scanf nothing."""
+    return None if _BARE_HEX.match(text) else leading_number(text)
+
+
+def _unscalable(path: str, number: int, line: str, end: int, reason: str) -> DataError:
+    """The complaint about the word that ends at ``end``."""
+    word = line[:end].split()[-1]
+    return DataError(f"Wrong input format at line {number}", f"{path}, line {number}: {word[:40]!r}: {reason}")
 
 
 def _n_lines(text: str) -> int:

@@ -109,8 +109,8 @@ def _read(path: str) -> Dataset:
         raise DataError(f"can't open file {path}", error.detail) from None
     try:
         return parse_dataset(text, path, on_warning=lambda message: warn(f"WARNING: {message}"))
-    except DataError as error:
-        return parse_lenient(text.tobytes().decode("latin-1"), path, error)
+    except DataError:
+        return parse_lenient(text.tobytes().decode("latin-1"), path)
 
 
 def _has_index_0(dataset: Dataset) -> bool:

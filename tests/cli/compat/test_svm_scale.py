@@ -31,6 +31,7 @@ FILES = {
     "label_only": "1\n2\n",
     "blank": "1 1:2\n\n2 1:3\n",
     "word": "a 1:2\n",
+    "bare_hex_label": "0x 1:2\n",
     "ranges": "x\n-1 1\n1 0 10\n2 5 5\n12 0 5\n",
     "label_ranges": "y\n0 1\n-2 2\nx\n0 2\n1 0 10\n3 -1 1\n",
     "range_of_0": "x\n-1 1\n0 0 10\n1 0 5\n",
@@ -117,6 +118,7 @@ def test_saved_ranges_by_heart(scale_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "first", "second"),
     [
+        ("bare_hex_label", "ERROR: failed to read labels", "bare_hex_label, line 1: '0x 1:2' is no label"),
         ("word", "ERROR: failed to read labels", "word, line 1: 'a 1:2' is no label"),
         ("-r short_ranges plain", "ERROR: failed to read scaling parameters", "short_ranges, line 2: must be"),
         ("-r other_ranges plain", "ERROR: failed to read scaling parameters", "other_ranges, line 3: must be"),
@@ -141,6 +143,26 @@ def test_what_no_scaling_can_take_is_refused(text: str, scale_folder: Path, tmp_
     outcome = ours("svm-scale", ["-s", "kept", "odd"], folder)
     assert (outcome.code, outcome.out, outcome.files) == (1, "", {})
     assert outcome.first_error.startswith("Wrong input format at line")
+
+
+@pytest.mark.parametrize(
+    ("last", "word", "reason"),
+    [
+        ("1 2:inf", "2:inf", "not a finite number"),
+        ("1 2: 1e400", "1e400", "not a finite number"),
+        ("-nan 2:1", "-nan", "not a finite number"),
+        ("1 -2:1", "-2:1", "a feature index must not be negative"),
+        ("1 4294967297:1", "4294967297:1", "a feature index must be below 2147483648"),
+    ],
+)
+def test_the_line_named_is_that_which_no_scaling_can_take(last: str, word: str, reason: str, tmp_path: Path) -> None:
+    """Not one before it that svm-scale takes, though svm-train would not."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "odd").write_text(f"1 1:1 2:1\n2 1:2 1:3\n{last}\n")
+    outcome = ours("svm-scale", ["odd"], folder)
+    assert (outcome.code, outcome.first_error) == (1, "Wrong input format at line 3")
+    assert outcome.err.splitlines()[1].startswith(f"odd, line 3: {word!r}: {reason}")
 
 
 def test_the_data_are_no_range_file(scale_folder: Path) -> None:
