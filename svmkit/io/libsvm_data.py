@@ -119,11 +119,8 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
         where = f"{path}, line {line_of_row(text, int(bad[0]))}"
         reason = f"{where}: rows of a precomputed kernel begin with 0:serial, the number of the training example they belong to"
         raise DataError("Wrong input format: first column must be 0:sample_serial_number", reason)
-    short = np.flatnonzero(np.diff(parsed.indptr) != width)
-    if len(short):
-        line = line_of_row(text, int(short[0]))
-        reason = f"rows of a precomputed kernel give every column from 0 to {width - 1}, zeros too"
-        raise DataError(f"Wrong input format at line {line}", f"{path}, line {line}: {reason}")
+    if (np.diff(parsed.indptr) != width).any():
+        raise _uneven(parsed, text, path)
     table = parsed.data.reshape(n, width)
     serial = table[:, 0]
     wrong = (serial != np.floor(serial)) | (np.abs(serial) >= 2**31)
@@ -141,6 +138,20 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
         n_features=width - 1,
         gram=np.ascontiguousarray(table[:, 1:]),
         serial=serial.astype(np.int64),
+    )
+
+
+def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str) -> DataError:
+    """The complaint about the first row of a kernel matrix that is not as most are: from column 0 to the same last one."""
+    counts, last = np.diff(parsed.indptr), parsed.indices[parsed.indptr[1:] - 1]
+    found, times = np.unique(counts, return_counts=True)
+    usual = int(found[times == times.max()][-1])
+    row = int(np.flatnonzero((counts != usual) | (last != usual - 1))[0])
+    line = line_of_row(text, row)
+    reason = "rows of a precomputed kernel give every column from 0 to the same last one, zeros too: this one gives"
+    return DataError(
+        f"Wrong input format at line {line}",
+        f"{path}, line {line}: {reason} {counts[row]} up to column {last[row]}, others {usual}",
     )
 
 
