@@ -91,6 +91,15 @@ def scale_labels(scaling: Scaling, y: Floats) -> Floats:
     return np.full(len(y), at.lower) if single else _line_through(y, at.minimum, at.maximum, at.lower, at.upper)
 
 
+def beside_the_point(scaling: Scaling, y: Floats) -> str | None:
+    """What to tell of labels (n,) that a range of one point, of which nothing can be scaled, does not hold; None of others."""
+    at = scaling.labels
+    beside = 0 if at is None or at.minimum != at.maximum else int((y != at.minimum).sum())
+    if at is None or beside == 0:
+        return None
+    return f"its range of labels is one point, {at.minimum:g}; {beside:,} other labels become {at.lower:g} as well"
+
+
 def scaled_zeros(scaling: Scaling) -> Floats:
     """What a value that a row lacks becomes, for every feature (n_features + 1,); 0 at index 0, which is not filled in."""
     index = np.arange(scaling.n_features + 1)

@@ -119,11 +119,15 @@ def _measured(dataset: Dataset, lower: float, upper: float, labels: tuple[float,
 
 
 def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporter: Reporter) -> None:
-    """Says which features of the data the range file does not know: they are left out."""
+    """Says which features and labels of the data the range file has no proper range for."""
     import numpy as np
+
+    from svmkit.scaling import beside_the_point
 
     present = np.unique(dataset.rows.indices)
     unknown = present[~scaling.widened(dataset.n_features).known[present]]
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
         reporter.warn(f"{restore} has no range for {len(unknown):,} features, which are left out: {listed}")
+    if (what := beside_the_point(scaling, dataset.y)) is not None:
+        reporter.warn(f"{restore}: {what}")

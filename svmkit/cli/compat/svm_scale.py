@@ -139,13 +139,16 @@ def _heads(dataset: Dataset, scaling: Scaling) -> list[str]:
 def _scaling(call: Call, dataset: Dataset) -> Scaling:
     """The scaling that the call asks for; written where it is to be saved."""
     from svmkit.io.scale_file import write_ranges
-    from svmkit.scaling import measure, measure_labels
+    from svmkit.scaling import beside_the_point, measure, measure_labels
 
     own = measure(dataset.rows, call.lower, call.upper)
     if call.label_limits and dataset.n:
         own = replace(own, labels=measure_labels(dataset.y, *call.label_limits))
     if call.restore is not None:
-        return _restored(call.restore, call.data, own)
+        restored = _restored(call.restore, call.data, own)
+        if (what := beside_the_point(restored, dataset.y)) is not None:
+            warn(f"WARNING: {call.restore}: {what}")
+        return restored
     if call.save is not None:
         if _has_index_0(dataset):
             warn(f"WARNING: scaling factors with indices smaller than 1 are not stored to the file {call.save}.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from old_tools import Outcome, genuine, needs_tools, ours, start
+from shell import svmkit
 
 from svmkit.cli.compat import svm_scale
 
@@ -169,6 +170,19 @@ def test_the_data_are_no_range_file(scale_folder: Path) -> None:
     outcome = ours("svm-scale", ["-s", "./plain", "plain"], scale_folder)
     reason = "./plain: names one file for two purposes, and would be overwritten"
     assert outcome == Outcome(1, "", f"can't open file ./plain\n{reason}\n", {})
+
+
+def test_labels_beside_a_range_of_one_point_are_told(tmp_path: Path) -> None:
+    """svm-scale makes infinities of them."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "d").write_text("1 1:1\n3 1:2\n5 1:3\n")
+    (folder / "r").write_text("y\n0 1\n3 3\nx\n-1 1\n1 1 3\n")
+    said = "r: its range of labels is one point, 3; 2 other labels become 0 as well\n"
+    assert ours("svm-scale", ["-r", "r", "d"], folder) == Outcome(0, "0 1:-1 \n0 \n0 1:1 \n", f"WARNING: {said}", {})
+    assert svmkit("scale", "-q", "-r", "r", "d", "o", cwd=folder).stderr == f"svmkit: warning: {said}"
+    (folder / "d").write_text("3 1:1\n")
+    assert ours("svm-scale", ["-r", "r", "d"], folder) == Outcome(0, "0 1:-1 \n", "", {})
 
 
 def test_notes_are_kept(tmp_path: Path) -> None:
