@@ -13,7 +13,8 @@ from typing import NamedTuple
 class Progress(NamedTuple):
     """What a solver says after a call of ``advance``; all counts since the start.
 
-    ``kernel_evaluations`` are the kernel values the algorithm uses; a linear method counts one for each ⟨w, x⟩.
+    ``kernel_evaluations`` are the kernel values the algorithm uses; a linear method counts one for each ⟨w, x⟩. ``said`` is all
+    that a solver with words of its own (``pair``) has said.
     """
 
     steps: int
@@ -23,6 +24,7 @@ class Progress(NamedTuple):
     completed: bool = False  # a fixed budget is used up; nothing is claimed of the tolerance
     stalled: bool = False
     n_support: int = 0
+    said: str = ""
 
     @property
     def ended(self) -> bool:

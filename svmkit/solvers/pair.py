@@ -54,7 +54,7 @@ class State:
     counts: Ints
     numbers: Floats
     events: NDArray[np.uint8]
-    log: list[str] = field(default_factory=list)
+    said: str = ""
 
 
 class PairReport(NamedTuple):
@@ -120,7 +120,8 @@ def advance(state: State, budget: int) -> Progress:
     while counts[loops.PHASE] <= loops.RUNNING and counts[loops.STEPS] < target:
         left = target - int(counts[loops.STEPS])
         loops.advance(*state.reference, *state.variables, *state.cache, counts, state.numbers, state.events, left)
-        state.log.append(state.events[: counts[loops.N_EVENTS]].tobytes().decode())
+        log = state.events[: counts[loops.N_EVENTS]].tobytes().decode()
+        state.said += log.replace(chr(loops.WARNING), _WARNING_TEXT)
         counts[loops.N_EVENTS] = 0
     sound = bool(np.isfinite(state.variables.grad).all())
     return Progress(
@@ -130,6 +131,7 @@ def advance(state: State, budget: int) -> Progress:
         done=bool(counts[loops.PHASE] == loops.OPTIMAL) and sound,
         stalled=bool(counts[loops.PHASE] == loops.CAPPED) or not sound,
         n_support=int(np.count_nonzero(state.variables.alpha)),
+        said=state.said,
     )
 
 
@@ -151,7 +153,7 @@ def report(state: State) -> PairReport:
     alpha, upper = alpha[order := _svm_trains_order(state.dual)], upper[order]
     objective = _plain_sum(variables.alpha * (variables.grad + variables.linear)) / 2
     return PairReport(
-        progress="".join(state.log).replace(chr(loops.WARNING), _WARNING_TEXT),
+        progress=state.said,
         iterations=int(state.counts[loops.STEPS]),
         nu=_plain_sum(alpha) / (float(upper[0]) * len(upper)) if (upper == upper[0]).all() else None,
         objective=objective,

@@ -15,27 +15,28 @@ from svmkit.trace import Progress, Status
 
 
 class TrainingText:
-    """Listens to ``fit``. ``dot_every`` steps make a dot; a star is the final look at every example."""
+    """Listens to ``fit``. A dot is ``dot_every`` steps, a star the final look at every example; pair has words of its own."""
 
     def __init__(self, quiet: bool, dot_every: int, config: TrainConfig) -> None:
         self.quiet = quiet
         self.dot_every = dot_every
         self.config = config
-        self.dots = 0
+        self.told = 0
 
     def progress(self, seconds: float, progress: Progress) -> None:
         """What ``fit`` calls as its ``on_progress``."""
-        due = progress.steps // self.dot_every
-        if due > self.dots and self.config.solver != "pair":
-            self._inform("." * (due - self.dots))
-        self.dots = due
+        line = progress.said if self.config.solver == "pair" else "." * (progress.steps // self.dot_every)
+        if len(line) > self.told:
+            self._inform(line[self.told :])
+        self.told = len(line)
 
     def machine(self, pair: Pair, result: SolverResult) -> None:
         """What ``fit`` calls as its ``on_machine``."""
-        self.dots = 0
+        rest = "*" if result.report is None else result.report.progress[self.told :]
+        self.told = 0
         self._warn_if_unfinished(pair, result)
         if not self.quiet:
-            self._inform(_block(pair, result))
+            self._inform(f"{rest}\n{_block(pair, result)}")
 
     def fitted(self, found: FitResult) -> None:
         """One model is done."""
@@ -71,11 +72,11 @@ class TrainingText:
 
 
 def _block(pair: Pair, result: SolverResult) -> str:
-    """Star, counts, objective and support vectors of one machine; in svm-train's own rounding where the solver keeps that."""
+    """Counts, objective and support vectors of one machine; in svm-train's own rounding where the solver keeps that."""
     said = result.report if result.report is not None else _figures(pair, result)
     nu = "" if said.nu is None else f"nu = {said.nu:f}\n"
     return (
-        f"{said.progress}\noptimization finished, #iter = {said.iterations}\n{nu}obj = {said.objective:f}, rho = {said.rho:f}\n"
+        f"optimization finished, #iter = {said.iterations}\n{nu}obj = {said.objective:f}, rho = {said.rho:f}\n"
         f"nSV = {said.n_support}, nBSV = {said.n_bounded}\n"
     )
 

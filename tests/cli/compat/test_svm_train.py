@@ -298,14 +298,18 @@ def test_at_the_limit_of_iterations_svm_trains_own_steps_always_say_so(capfd: py
     assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n"
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_signals_save_nothing(signum: int, tmp_path: Path) -> None:
+def endless(folder: Path) -> list[str]:
+    """Arguments of a training that takes long, whose data it writes."""
     rows = "".join(
         f"{1 if (r * 7919) % 13 < 6 else -1} 1:{(r * 37) % 101 / 101} 2:{(r * 59) % 211 / 211}\n" for r in range(3000)
     )
-    (tmp_path / "hard").write_text(rows)
-    argv = ["-t", "0", "-c", "1e7", "-e", "1e-9", "hard", "m"]
-    process = start("svm-train", argv, tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    (folder / "hard").write_text(rows)
+    return ["-t", "0", "-c", "1e7", "-e", "1e-9", "hard", "m"]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_nothing(signum: int, tmp_path: Path) -> None:
+    process = start("svm-train", endless(tmp_path), tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.read(1) == b"."
     process.send_signal(signum)
@@ -314,11 +318,11 @@ def test_signals_save_nothing(signum: int, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["hard"]
 
 
-def test_dots_come_while_it_trains(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exact", ["0", "1"])
+def test_dots_come_while_it_trains(exact: str, tmp_path: Path) -> None:
     """A reader of the pipe sees them at once; this is what tells a live run from a dead one."""
-    rows = "".join(f"{1 if (r * 7919) % 13 < 6 else -1} 1:{(r * 37) % 101 / 101}\n" for r in range(2000))
-    (tmp_path / "hard").write_text(rows)
-    process = start("svm-train", ["-t", "0", "-c", "1e7", "-e", "1e-9", "hard", "m"], tmp_path, stdout=subprocess.PIPE)
+    environment = {**os.environ, "SVMKIT_EXACT": exact}
+    process = start("svm-train", endless(tmp_path), tmp_path, stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     assert os.read(process.stdout.fileno(), 1) == b"."
     assert process.poll() is None
