@@ -1,14 +1,76 @@
-"""XᵀΘX of rows in float64, for solvers that keep w itself: n·d² multiplications in BLAS, memory for a few d × d matrices."""
+"""Equations of Newton steps on w: H = I + XᵀΘX of rows with weights, in float64, and what a step asks of it.
+
+By features H takes n·d² multiplications in BLAS, d³ to solve and memory for a few d × d matrices; by rows, where these are
+fewer, XXᵀ takes their place.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine import linear
 
 #: Values of rows taken at a time, and pieces the rows are cut into: each adds up a matrix of its own.
 _VALUES, _PIECES = 1 << 20, 4
+#: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
+#: which a matrix over features scales.
+_MOST_BY_ROWS = 1e7
+#: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
+_RIDGE = 1e-13
+
+
+class Solved(NamedTuple):
+    """H⁻¹·slope, H⁻¹XᵀΘ1 and 1ᵀΘ1 − 1ᵀΘX H⁻¹XᵀΘ1 for H = I + XᵀΘX."""
+
+    down: Floats
+    across: Floats
+    corner: float
+
+
+def solve_weighted(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
+    """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range."""
+    by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
+    return _by_rows(rows, theta, slope) if by_rows else _by_features(rows, theta, slope)
+
+
+def _by_features(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
+    """By H itself, d × d."""
+    border = linear.fold(rows, theta, len(slope))
+    both = _solve(weighted_gram(rows, theta), np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
+    if both is None:
+        return None
+    down, across = np.zeros((2, len(slope)))
+    down[1:], across[1:] = both.T
+    # as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
+    rest = 1.0 - linear.dots(rows, across)
+    return Solved(down, across, float(theta @ rest**2) + float(across @ across))
+
+
+def _by_rows(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
+    """By M = XXᵀ + Θ⁻¹, smaller where rows are fewer than features: H⁻¹ = I − XᵀM⁻¹X and H⁻¹XᵀΘ = XᵀM⁻¹."""
+    X = rows.to_dense()
+    both = _solve(X @ X.T, 1.0 / theta, np.column_stack([X @ slope, np.ones(len(theta))]))
+    if both is None:
+        return None
+    pulled, across = X.T @ both[:, 0], X.T @ both[:, 1]
+    return Solved(slope - pulled, across, float(both[:, 1].sum()))
+
+
+def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
+    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range."""
+    matrix.flat[:: len(matrix) + 1] += diagonal
+    scale = 1.0 / np.sqrt(matrix.diagonal())
+    matrix *= scale
+    matrix *= scale[:, None]
+    matrix.flat[:: len(matrix) + 1] += _RIDGE
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return None
+    solved: Floats = scale[:, None] * np.linalg.solve(matrix, scale[:, None] * right)
+    return solved
 
 
 def weighted_gram(rows: Rows, weights: Floats) -> Floats:

@@ -28,7 +28,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.rng import permutation
-from svmkit.engine.weighted import weighted_gram
+from svmkit.engine.weighted import solve_weighted
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.trace import Progress
 
@@ -60,11 +60,6 @@ MOST_STEPS = 500
 _MATRIX_ROWS, _MATRIX_ROWS_EACH = 1024, 16
 #: Rows between the bounds are copied where they are at most one in so many.
 _FEW_ROWS = 4
-#: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
-#: which a matrix over features scales.
-_MOST_BY_ROWS = 1e7
-#: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
-_RIDGE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -284,8 +279,7 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
     Where no row bends it, b is taken to have the curvature of one.
     """
     rows, theta = _weighted_rows(state.rows, theta)
-    by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
-    solved = (_by_rows if by_rows else _by_features)(rows, theta, slope_w)
+    solved = solve_weighted(rows, theta, slope_w)
     if solved is None:
         return None
     down, across, corner = solved
@@ -293,50 +287,6 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
         return -down, 0.0
     db = -(slope_b - float(across @ slope_w)) / (corner or state.s * float(state.upper.mean()))
     return -down - db * across, db
-
-
-class _Solved(NamedTuple):
-    """H⁻¹·slope, H⁻¹XᵀΘ1 and 1ᵀΘ1 − 1ᵀΘX H⁻¹XᵀΘ1 for H = I + XᵀΘX."""
-
-    down: Floats
-    across: Floats
-    corner: float
-
-
-def _by_features(rows: Rows, theta: Floats, slope: Floats) -> _Solved | None:
-    """By H itself, d × d."""
-    border = linear.fold(rows, theta, len(slope))
-    both = _solve(weighted_gram(rows, theta), np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
-    if both is None:
-        return None
-    down, across = np.zeros((2, len(slope)))
-    down[1:], across[1:] = both.T
-    # as the sum of squares it is: the difference is lost to rounding where X spans nearly 1
-    rest = 1.0 - linear.dots(rows, across)
-    return _Solved(down, across, float(theta @ rest**2) + float(across @ across))
-
-
-def _by_rows(rows: Rows, theta: Floats, slope: Floats) -> _Solved | None:
-    """By M = XXᵀ + Θ⁻¹, smaller where rows are fewer than features: H⁻¹ = I − XᵀM⁻¹X and H⁻¹XᵀΘ = XᵀM⁻¹."""
-    X = rows.to_dense()
-    both = _solve(X @ X.T, 1.0 / theta, np.column_stack([X @ slope, np.ones(len(theta))]))
-    if both is None:
-        return None
-    pulled, across = X.T @ both[:, 0], X.T @ both[:, 1]
-    return _Solved(slope - pulled, across, float(both[:, 1].sum()))
-
-
-def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
-    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range."""
-    matrix.flat[:: len(matrix) + 1] += diagonal
-    scale = 1.0 / np.sqrt(matrix.diagonal())
-    matrix *= scale
-    matrix *= scale[:, None]
-    matrix.flat[:: len(matrix) + 1] += _RIDGE
-    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
-        return None
-    solved: Floats = scale[:, None] * np.linalg.solve(matrix, scale[:, None] * right)
-    return solved
 
 
 def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
