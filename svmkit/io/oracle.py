@@ -63,21 +63,17 @@ class Command:
                 f"--oracle {self.name}: it wrote {unasked!r} before row {row + 1} was asked for; "
                 "it must answer each question with one line, and write nothing else"
             )
-        try:
+        line: str | None = ""
+        with suppress(BrokenPipeError):
             self._process.stdin.write(f"{row + 1}\t{text}\n".encode())
             self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._ended(row) from None
-        line = self._lines.next(give_up)
+            line = self._lines.next(give_up)
         if line == "":
-            if give_up():
+            code = self._process.wait()
+            if give_up():  # Ctrl-C ends the command too
                 return None
-            raise self._ended(row)
+            raise DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
         return line
-
-    def _ended(self, row: int) -> DataError:
-        code = self._process.wait()
-        return DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
 
     def close(self) -> None:
         """Ends its input, upon which it should end too."""

@@ -84,6 +84,17 @@ def test_a_command_that_ends_without_an_answer(tmp_path: Path) -> None:
                 oracle.ask(2, "", never)
 
 
+def test_a_command_that_the_same_ctrl_c_has_ended_is_given_up() -> None:
+    """Ended before it is asked, or while it is waited for."""
+    with command("read -r line; echo 1; exit 7") as oracle:
+        assert oracle.ask(0, "", never) == "1"
+        oracle._process.wait()
+        assert oracle.ask(1, "", lambda: True) is None
+    answers = iter([False, True])
+    with command("read -r line; exit 7") as oracle:
+        assert oracle.ask(0, "", lambda: next(answers, True)) is None
+
+
 def test_waiting_for_a_command_can_be_given_up() -> None:
     asked: list[int] = []
     with command("read -r line; read -r line") as oracle:
