@@ -56,8 +56,6 @@ _LENGTHS = 100
 _LOOK_FROM = 3.0
 #: After so many steps nothing is gained any more.
 MOST_STEPS = 500
-#: Rows that a step's matrix is made of at most, all told and a feature, spread evenly over those between the bounds.
-_MATRIX_ROWS, _MATRIX_ROWS_EACH = 1024, 16
 #: Rows between the bounds are copied where they are at most one in so many.
 _FEW_ROWS = 4
 
@@ -290,15 +288,8 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
 
 
 def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
-    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory.
-
-    Of far more rows than features some will do, in the others' place: the slopes, and so the end, are those of all.
-    """
+    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory."""
     some, few = np.flatnonzero(theta), max(rows.n // _FEW_ROWS, rows.n_features - 1)
-    most = max(_MATRIX_ROWS, _MATRIX_ROWS_EACH * rows.n_features)
-    if len(some) > most:
-        some = some[:: -(-len(some) // most)]
-        return rows.take(some), theta[some] * (theta.sum() / theta[some].sum())
     return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
 
 

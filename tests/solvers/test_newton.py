@@ -118,30 +118,6 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
-def test_a_matrix_of_some_rows_leads_to_the_same_optimum(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their weights make up for the others'."""
-    case = weighted(400, 5, bias, C=10.0)
-    plain = run(newton, case, newton.Options(), eps=1e-8)
-    monkeypatch.setattr(newton, "_MATRIX_ROWS", 60)
-    monkeypatch.setattr(newton, "_MATRIX_ROWS_EACH", 0)
-    taken = []
-    weighted_rows = newton._weighted_rows
-
-    def noted(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
-        some = weighted_rows(rows, theta)
-        taken.append((np.count_nonzero(theta), some[0].n, some[1].sum() / theta.sum()))
-        return some
-
-    monkeypatch.setattr(newton, "_weighted_rows", noted)
-    found = run(newton, case, newton.Options(), eps=1e-8)
-    assert any(of_all > 60 for of_all, _, _ in taken)
-    assert all(used <= 60 for of_all, used, _ in taken if of_all > 60)
-    assert [share for _, _, share in taken] == pytest.approx([1.0] * len(taken))
-    assert found.status is plain.status is Status.CONVERGED
-    assert found.solution.basis.data == pytest.approx(plain.solution.basis.data, rel=1e-6)
-
-
-@pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize("few", [1, 20])
 def test_a_sample_first_leads_to_the_same_optimum(few: int, bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even one row of one class; on the way α is feasible, and w is what the sample says."""
