@@ -15,7 +15,7 @@ from typing import Any
 from svmkit import _jit, _store
 
 #: The modules whose code most runs need once they have read their data.
-_AFTER_READING = ("svmkit.engine.table", "svmkit.engine.qp")
+_AFTER_READING = ("svmkit.engine.by_need", "svmkit.engine.qp", "svmkit.engine.table")
 _started: list[Any] = []  # keeps their standard input open for as long as this process lives
 
 
@@ -39,12 +39,17 @@ def start(modules: Iterable[str], processes: int = 1) -> None:
 
 
 def main(modules: Sequence[str]) -> None:
-    """Compiles the functions of ``modules`` in their order, float64 first: every run certifies its results in it."""
+    """Compiles the functions of ``modules`` in their order, then those that they import; float64 first, which all runs need."""
     import select
 
     for module in modules:
         import_module(module)
-    for function in sorted(_jit.registry(), key=lambda function: function.name.endswith("_f4")):
+    order = {module: number for number, module in enumerate(modules)}
+
+    def turn(function: _jit.Compiled) -> tuple[int, bool]:
+        return order.get(function.__module__, len(order)), function.name.endswith("_f4")
+
+    for function in sorted(_jit.registry(), key=turn):
         if select.select([sys.stdin], [], [], 0)[0]:
             return
         function.load(wait=False)

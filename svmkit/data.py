@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit.gather import gather
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -61,16 +63,7 @@ class Rows(NamedTuple):
         """The rows numbered ``index``, in that order, as new arrays."""
         if self.form == "dense":
             return dense_rows(self.matrix()[index])
-        lengths = np.diff(self.indptr)[index]
-        indptr = np.zeros(len(index) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        shift = self.indptr[:-1][index] - indptr[:-1]
-        data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
-        for first, last in row_blocks(indptr, NONZEROS_AT_A_TIME):
-            here = slice(indptr[first], indptr[last])
-            source = np.repeat(shift[first:last], lengths[first:last])
-            source += np.arange(here.start, here.stop)
-            data[here], indices[here] = self.data[source], self.indices[source]
+        indptr, indices, data = gather(self.indptr, index, self.indices, self.data)
         return Rows(
             data=data,
             indices=indices,

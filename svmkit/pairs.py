@@ -117,17 +117,16 @@ def pair_problem(
     dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
 ) -> Pair:
     """The binary problem of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
-    factor = np.empty(dataset.n)
     negative = [c for c in range(len(members)) if c != i] if j == REST else [j]
-    for c in (i, *negative):
-        factor[members[c]] = factors[c]
-    positive = np.zeros(dataset.n, dtype=bool)
-    positive[members[i]] = True
-    index = np.sort(np.concatenate([members[c] for c in (i, *negative)]))
-    y = np.where(positive[index], 1.0, -1.0)
+    classes = [members[c] for c in (i, *negative)]
+    together = np.concatenate(classes)
+    order = np.argsort(together, kind="stable")
+    index = together[order]
+    y = np.where(order < len(members[i]), 1.0, -1.0)
+    factor = np.repeat([factors[c] for c in (i, *negative)], [len(group) for group in classes])[order]
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
     with np.errstate(over="ignore"):
-        weights = factor[index] * dataset.weights[index]
+        weights = factor * dataset.weights[index]
     upper = costs(C, weights)
     rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
     bias: Bias = "none" if config.bias == "none" else "free"

@@ -13,7 +13,21 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 
 #: Top to bottom: a module imports only from rooms above its own. A folder is one room.
 ROOMS = [
-    *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "data", "parallel", "turns", "problem", "trace"),
+    *(
+        "__init__",
+        "errors",
+        "_link",
+        "_store",
+        "_jit",
+        "_ahead",
+        "gather",
+        "config",
+        "data",
+        "parallel",
+        "turns",
+        "problem",
+        "trace",
+    ),
     *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling", "compress"),
     *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"),
     *("io", "cli", "__main__"),
@@ -37,7 +51,7 @@ SHARED = {
         "reference",
         "row_cache",
     }
-    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger"},
+    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger", "by_need"},
     "maps": {"landmarks"},
     "solvers": {
         "base",

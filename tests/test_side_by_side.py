@@ -27,7 +27,7 @@ from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 
-CONFIG = TrainConfig(C=4.0, gamma=0.3)
+CONFIG = TrainConfig(C=4.0, gamma=0.03)
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,9 @@ def classes(sizes: list[int]) -> Dataset:
     """Overlapping clouds of points, a class each."""
     rng = np.random.default_rng(5)
     y = np.repeat(np.arange(len(sizes), dtype=float), sizes)
-    centres = rng.normal(size=(len(sizes), 6))
+    centres = 0.3 * rng.normal(size=(len(sizes), 64))
     order = rng.permutation(len(y))
-    return Dataset(Rows.from_dense((centres[y.astype(int)] + rng.normal(size=(len(y), 6)))[order]), y[order])
+    return Dataset(Rows.from_dense((centres[y.astype(int)] + rng.normal(size=(len(y), 64)))[order]), y[order])
 
 
 DATA = classes([250, 260, 150, 300, 280])
@@ -58,21 +58,23 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "expected"),
+    ("sizes", "nonzeros", "expected"),
     [
-        ([250] * 4, True),
-        ([200] * 10, False),  # too small
-        ([20] * 30 + [600] * 2, False),  # one large, many too small
-        ([5001] * 4, False),  # large enough for all threads
-        ([1000] * 3, False),  # three machines on two threads leave one idle
-        ([4000, 4000, 50, 50], False),  # all wait for one
-        ([500, 500], False),
-        ([500], False),
+        ([500] * 4, 16, True),
+        ([250] * 4, 64, True),  # rows four times as long
+        ([400] * 10, 16, False),  # too small
+        ([20] * 30 + [1200] * 2, 16, False),  # one large, many too small
+        ([5001] * 4, 16, False),  # large enough for all threads
+        ([1000] * 3, 16, False),  # three machines on two threads leave one idle
+        ([4000, 4000, 50, 50], 16, False),  # all wait for one
+        ([1000, 1000], 16, False),
+        ([1000], 16, False),
     ],
 )
-def test_what_is_trained_side_by_side(sizes: list[int], expected: bool) -> None:
+def test_what_is_trained_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
     members = [np.arange(size) for size in sizes]
-    assert fit_module._side_by_side(fit_module._sizes(members, list(class_pairs(len(sizes))))) is expected
+    rows = Rows.from_dense(np.ones((2, nonzeros)))
+    assert fit_module._side_by_side(rows, fit_module._sizes(members, list(class_pairs(len(sizes))))) is expected
 
 
 def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

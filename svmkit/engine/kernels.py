@@ -210,7 +210,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
-    step = {"binary": 4 * BYTES, "pixels": 8 * SUMS}.get(left.form, _block_columns(left.real))
+    step = {"binary": 4 * BYTES, "pixels": 8 * SUMS}.get(left.form, table_columns(left.real))
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
     if left.form == "sorted":  # a row's features are looked up once a piece
@@ -297,14 +297,14 @@ def _lanes(real: Real) -> int:
 
 
 @cache
-def _block_columns(real: Real) -> int:
+def table_columns(real: Real) -> int:
     """Columns whose sums stay in the CPU's registers: 8 of 64 bytes with AVX-512, 4 in the smaller files of other CPUs."""
     return (8 if cpu_has("avx512f") else 4) * _lanes(real)
 
 
 def _table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
-    widest = _block_columns(real)
+    widest = table_columns(real)
     columns = _doubled(_lanes(real), n_columns, widest)
     table, norms, values = _kept("table", (real, width), lambda: [_aligned(k * widest, real) for k in (width, 1, 1)])
     return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
@@ -336,7 +336,7 @@ def _aligned(size: int, real: Real) -> NDArray[Any]:
 def _tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """This thread's table and norms, and room for a chunk of rows' unfinished sums."""
     W, h, _ = _table_space(real, width, n_columns)
-    sums = _kept("tiled", real, lambda: (np.empty(CHUNK_ROWS, np.int64), _aligned(CHUNK_ROWS * _block_columns(real), real)))
+    sums = _kept("tiled", real, lambda: (np.empty(CHUNK_ROWS, np.int64), _aligned(CHUNK_ROWS * table_columns(real), real)))
     return (W, h, *sums)
 
 
@@ -373,7 +373,7 @@ def _powers(gamma: float, real: Real) -> NDArray[Any]:
 
 def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
     """This thread's table of frequent features, room for at most WIDE_COLUMNS sorted by the others, and a chunk's sums."""
-    part = _doubled(_lanes(real), len(columns), _block_columns(real))
+    part = _doubled(_lanes(real), len(columns), table_columns(real))
     n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
     lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
     room = int(lengths[-n_parts * part :].sum())

@@ -21,6 +21,7 @@ from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import pack_words, units_of
+from svmkit.gather import gather
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 Real = Literal["f4", "f8"]
@@ -75,18 +76,15 @@ class Packed:
 
     def take(self, index: Ints) -> Packed:
         """The rows numbered ``index``, packed anew so that loops over them read memory in order."""
-        lengths = np.diff(self.indptr)[index]
-        indptr = np.zeros(len(index) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        source = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        indptr, indices, data = gather(self.indptr, index, self.indices, self.data)
         precomputed = len(self.serial) > 0
         return Packed(
             real=self.real,
             form=self.form,
             n_features=self.n_features,
             indptr=indptr,
-            indices=self.indices[source],
-            data=self.data[source],
+            indices=indices,
+            data=data,
             half=self.half[index],
             gram=self.gram[index] if precomputed else self.gram,
             serial=self.serial[index] if precomputed else self.serial,

@@ -134,62 +134,75 @@ def _choose_block(
     return _take_highest(rises, falls, size - n, chosen, n)
 
 
-def _pair_steps(
-    K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
-) -> Any:
-    """Second-order pair steps in a block until its m − M < eps; returns how many, fewer than ``budget`` where that is reached.
+@helper()
+def _at_hand(source: Any, K: Any, i: Any) -> None:
+    """Row i of K is there."""
 
-    i has the largest F over up; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen & Lin, eq. 12),
-    searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in, ∓huge out.
-    """
-    n = len(F)
-    if n == 0:
-        return 0
-    for t in range(n):
-        up[t] = 0.0 if beta[t] < upper[t] else -_HUGE
-        low[t] = 0.0 if beta[t] > lower[t] else _HUGE
-    top = _LEAST
-    for t in range(n):
-        key = _key(F[t] + up[t], t)
-        top = max(top, key)
-    steps = 0
-    while steps < budget:
-        i = top & _PLACE
-        if up[i] < 0.0:
-            break
-        Fi = F[i]
-        Ki = K[i]
-        best, widest = int32(0), int32(0)
+
+def pair_steps_over(make: Any) -> Any:
+    """Pair steps that call ``make(source, K, i)`` before they read row i of K."""
+
+    @helper(REASSOCIATED)
+    def pair_steps(
+        source: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
+    ) -> Any:
+        """Second-order pair steps in a block until its m − M < eps; returns how many, fewer than ``budget`` when it is.
+
+        i has the largest F over up; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen & Lin, eq. 12),
+        searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in, ∓huge out.
+        """
+        n = len(F)
+        if n == 0:
+            return 0
         for t in range(n):
-            rise = float32(max(Fi - (F[t] + low[t]), 0.0))
-            widest = max(widest, _float32_bits(rise))
-            curvature = max(float32(diagonal[i] + diagonal[t] - (Ki[t] + Ki[t])), float32(_TAU))
-            gain = int32(_float32_bits(rise * rise / curvature) & ~_PLACE32)
-            best = max(best, int32(gain | int32(t)))
-        if float64(_bits_float32(widest)) < eps:
-            break
-        j = int64(best & _PLACE32)
-        if low[j] > 0.0 or F[j] >= Fi:
-            break
-        curvature64 = max(float64(diagonal[i]) + float64(diagonal[j]) - 2.0 * float64(Ki[j]), _TAU)
-        step = (Fi - F[j]) / curvature64
-        room_i = upper[i] - beta[i]
-        room_j = beta[j] - lower[j]
-        step = min(step, room_i, room_j)
-        beta[i] = upper[i] if step == room_i else beta[i] + step
-        beta[j] = lower[j] if step == room_j else beta[j] - step
-        up[i] = 0.0 if beta[i] < upper[i] else -_HUGE
-        low[i] = 0.0 if beta[i] > lower[i] else _HUGE
-        up[j] = 0.0 if beta[j] < upper[j] else -_HUGE
-        low[j] = 0.0 if beta[j] > lower[j] else _HUGE
-        Kj = K[j]
+            up[t] = 0.0 if beta[t] < upper[t] else -_HUGE
+            low[t] = 0.0 if beta[t] > lower[t] else _HUGE
         top = _LEAST
         for t in range(n):
-            f = F[t] - step * (float64(Ki[t]) - float64(Kj[t]))
-            F[t] = f
-            top = max(top, _key(f + up[t], t))
-        steps += 1
-    return steps
+            key = _key(F[t] + up[t], t)
+            top = max(top, key)
+        steps = 0
+        while steps < budget:
+            i = top & _PLACE
+            if up[i] < 0.0:
+                break
+            Fi = F[i]
+            make(source, K, i)
+            Ki = K[i]
+            best, widest = int32(0), int32(0)
+            for t in range(n):
+                rise = float32(max(Fi - (F[t] + low[t]), 0.0))
+                widest = max(widest, _float32_bits(rise))
+                curvature = max(float32(diagonal[i] + diagonal[t] - (Ki[t] + Ki[t])), float32(_TAU))
+                gain = int32(_float32_bits(rise * rise / curvature) & ~_PLACE32)
+                best = max(best, int32(gain | int32(t)))
+            if float64(_bits_float32(widest)) < eps:
+                break
+            j = int64(best & _PLACE32)
+            if low[j] > 0.0 or F[j] >= Fi:
+                break
+            curvature64 = max(float64(diagonal[i]) + float64(diagonal[j]) - 2.0 * float64(Ki[j]), _TAU)
+            step = (Fi - F[j]) / curvature64
+            room_i = upper[i] - beta[i]
+            room_j = beta[j] - lower[j]
+            step = min(step, room_i, room_j)
+            beta[i] = upper[i] if step == room_i else beta[i] + step
+            beta[j] = lower[j] if step == room_j else beta[j] - step
+            up[i] = 0.0 if beta[i] < upper[i] else -_HUGE
+            low[i] = 0.0 if beta[i] > lower[i] else _HUGE
+            up[j] = 0.0 if beta[j] < upper[j] else -_HUGE
+            low[j] = 0.0 if beta[j] > lower[j] else _HUGE
+            make(source, K, j)
+            Kj = K[j]
+            top = _LEAST
+            for t in range(n):
+                f = F[t] - step * (float64(Ki[t]) - float64(Kj[t]))
+                F[t] = f
+                top = max(top, _key(f + up[t], t))
+            steps += 1
+        return steps
+
+    return pair_steps
 
 
 @helper(ORDERED)
@@ -199,34 +212,57 @@ def _pull(F: Any, beta: Any, lower: Any, upper: Any) -> Any:
     return F if rises else -F if falls else 0.0
 
 
+def coordinate_steps_over(make: Any) -> Any:
+    """Steps of single coordinates that call ``make(source, K, i)`` before they read row i of K."""
+
+    @helper()
+    def coordinate_steps(
+        source: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
+    ) -> Any:
+        """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps.
+
+        The coordinate of the largest projected gradient moves by F/K_ii, clipped; to a bound where K_ii is not positive.
+        Returns as pair steps do; ``up`` and ``low`` are not used.
+        """
+        n = len(F)
+        steps = 0
+        while steps < budget:
+            top = _LEAST
+            for t in range(n):
+                top = max(top, _key(_pull(F[t], beta[t], lower[t], upper[t]), t))
+            i = top & _PLACE
+            if n == 0 or not (_pull(F[i], beta[i], lower[i], upper[i]) > eps):
+                break
+            wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
+            new = min(max(wanted, lower[i]), upper[i])
+            step = new - beta[i]
+            beta[i] = new
+            make(source, K, i)
+            Ki = K[i]
+            for t in range(n):
+                F[t] -= step * float64(Ki[t])
+            steps += 1
+            if step == 0.0:
+                break
+        return steps
+
+    return coordinate_steps
+
+
+_pair_steps_at_hand = pair_steps_over(_at_hand)
+_coordinate_steps_at_hand = coordinate_steps_over(_at_hand)
+
+
+def _pair_steps(
+    K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
+) -> Any:
+    return _pair_steps_at_hand(0, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
+
+
 def _coordinate_steps(
     K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
 ) -> Any:
-    """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps.
-
-    The coordinate of the largest projected gradient moves by F/K_ii, clipped; to a bound where K_ii is not positive. Returns as
-    ``_pair_steps``; ``up`` and ``low`` are not used.
-    """
-    n = len(F)
-    steps = 0
-    while steps < budget:
-        top = _LEAST
-        for t in range(n):
-            top = max(top, _key(_pull(F[t], beta[t], lower[t], upper[t]), t))
-        i = top & _PLACE
-        if n == 0 or not (_pull(F[i], beta[i], lower[i], upper[i]) > eps):
-            break
-        wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
-        new = min(max(wanted, lower[i]), upper[i])
-        step = new - beta[i]
-        beta[i] = new
-        Ki = K[i]
-        for t in range(n):
-            F[t] -= step * float64(Ki[t])
-        steps += 1
-        if step == 0.0:
-            break
-    return steps
+    return _coordinate_steps_at_hand(0, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
 
 
 def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, order: Any, at: Any, budget: Any) -> Any:

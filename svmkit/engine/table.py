@@ -76,8 +76,8 @@ _product_4 = _product_loop(row_values_4, weighted_sum_4)
 _product_8 = _product_loop(row_values_8, weighted_sum_8)
 _block_1 = _block_loop(row_values_1, 1)
 _block_2 = _block_loop(row_values_2, 2)
-_block_4 = _block_loop(row_values_4, 4)
-_block_8 = _block_loop(row_values_8, 8)
+block_4 = _block_loop(row_values_4, 4)
+block_8 = _block_loop(row_values_8, 8)
 
 
 def _apply_table(
@@ -117,9 +117,9 @@ def _block_table(
         end = min(c + lanes * registers, c_end)
         scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
         if registers == 8:
-            _block_8(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            block_8(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 4:
-            _block_4(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            block_4(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 2:
             _block_2(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         else:

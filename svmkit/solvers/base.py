@@ -176,7 +176,7 @@ def run(
                 status = Status.EARLY_STOP
                 break
         if now - began < CALL_S / 2 and allowed == budget:
-            budget *= 8 if now - began < CALL_S / 16 and on_trace is None else 2  # a trace has a row wherever work has doubled
+            budget *= 2 if on_trace is not None else _growth(now - began)  # a trace has a row wherever work has doubled
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
@@ -195,6 +195,11 @@ def run(
         trace=tuple(recorder.rows),
         report=solver.report(state) if hasattr(solver, "report") else None,
     )
+
+
+def _growth(call_s: float) -> int:
+    """How many times longer the next call may be than one of ``call_s``: machines by the hundred end within a few calls."""
+    return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2
 
 
 def _verdict(status: Status, certificate: Certificate, eps: float, cost: float) -> Status:

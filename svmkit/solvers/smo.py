@@ -4,7 +4,7 @@ Solves    min ½ αᵀQα + pᵀα   s.t.  sᵀα = sᵀ(start),  0 ≤ α ≤ u
 Works on  β = s∘α in the box [lower, upper], F = −s∘(Qα + p) = −s∘p − Kβ, so that with up = {β < upper}, low = {β > lower}
           m = max F over up,  M = min F over low
 Stops     m − M ≤ eps (without bias: max(m, −M) ≤ eps) by F freshly computed in float64
-Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache
+Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache. Small problems: see below
 Papers    Joachims (1999) for the decomposition; Fan, Chen & Lin, JMLR 6 (2005) for the choice of pairs; Keerthi et al. (2001)
 
 A round takes q variables (half kept from the last round, free ones first, the rest the worst violators), evaluates their q × q
@@ -16,6 +16,10 @@ span of the last iterates (span.py); where that is not enough, Newton steps take
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
 the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
 features are so large that no α in float64 makes w good enough, that w itself is the solution.
+
+A problem of at most 2048 variables begins with pair steps among all of them, on rows of K in float64 that are made when a step
+first needs them (by_need.py): where classes are easily told apart, that is few rows. If most are needed, problems of up to 1024
+have them all made, larger ones turn to rounds.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -30,7 +34,7 @@ import numpy as np
 
 from svmkit.certificate import certify, float32_margin
 from svmkit.data import Rows
-from svmkit.engine import pivots, qp
+from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
 from svmkit.engine.span import Span
@@ -38,7 +42,18 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.solvers import newton
 from svmkit.solvers.smo_pace import Pace
-from svmkit.solvers.smo_state import Block, State, current, note, refresh, return_to_the_best, solution_of, take, use_float64
+from svmkit.solvers.smo_state import (
+    Block,
+    State,
+    current,
+    note,
+    refresh,
+    return_to_the_best,
+    solution_of,
+    take,
+    use,
+    use_float64,
+)
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -96,7 +111,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     dual = problem.dual()
     size = min(options.working_set or _block_size(problem.rows, len(dual.sign)), len(dual.sign))
     one_block = len(dual.sign) <= min(size, _BLOCK)  # no row but the block's own: float64 costs little there
-    engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
+    engine = needed = None
+    if not options.working_set and by_need.suits(problem.rows, problem.kernel):
+        engine = Engine(problem.rows, problem.kernel, "f8", by_need.LAYOUT)
+        needed = None if engine.packed.far else by_need.RowsByNeed(engine)
+    if engine is None or needed is None:
+        engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
     return State(
         problem=problem,
         eps=eps,
@@ -104,7 +124,9 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         variables=ActiveSet.of(engine, dual),
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
-        K=np.empty((size, size), engine.packed.real),
+        size=size,
+        K=np.empty((size, size), engine.packed.real) if needed is None else needed.K,
+        by_need=needed,
         previous=np.empty(0, np.int64),
         drift2=float(dual.start @ dual.start),
         pace=Pace(len(dual.sign), eps),
@@ -149,6 +171,8 @@ def _go_on(state: State, block: Block, budget: int) -> int:
     if finished or block.steps == most:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
         _close_round(state, block)
+    if state.by_need is not None and state.by_need.given_up:
+        use(state, Engine(state.problem.rows, state.problem.kernel))
     if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
         use_float64(state)  # rounding may have made the block's kernel indefinite
     state.stalled |= state.pace.has_stalled(state.steps)
@@ -185,8 +209,9 @@ def _open_round(state: State) -> None:
             return
         active = state.variables.active  # all of them by now
     place = state.variables.choose(len(state.K), state.previous, m, M, state.violation)
-    rows = state.variables.row_of[active.number[place]]
-    state.variables.engine.block(rows, rows, state.K)
+    if state.by_need is None:
+        rows = state.variables.row_of[active.number[place]]
+        state.variables.engine.block(rows, rows, state.K)
     whole = len(place) == len(state.variables.whole.number)
     state.block = Block(
         place=place,
@@ -269,10 +294,12 @@ def _by_way_of_w(state: State) -> None:
 
 
 def _steps(state: State, block: Block, budget: int) -> int:
-    loops = qp.pair_steps if state.variables.bias else qp.coordinate_steps
-    used: int = loops[state.variables.engine.packed.real](
-        state.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.up, block.low, block.eps, budget
-    )
+    bias, moved, bounds = state.variables.bias, (block.F, block.beta), (block.lower, block.upper)
+    if state.by_need is not None:
+        used = state.by_need.steps(bias, *moved, *bounds, block.eps, budget)
+    else:
+        steps = (qp.pair_steps if bias else qp.coordinate_steps)[state.variables.engine.packed.real]
+        used = steps(state.K, block.diagonal, *moved, *bounds, block.up, block.low, block.eps, budget)
     block.steps += used
     state.steps += used
     return used
@@ -295,7 +322,7 @@ def _close_round(state: State, block: Block) -> None:
     state.block = None
     state.rounds += 1
     nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
-    if state.shrinking and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
+    if state.shrinking and state.by_need is None and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
         state.previous = state.variables.shrink(state.previous)
     if state.rounds % _SPAN_ROUNDS == 0 and state.pace.is_near(state.violation):
         state.span.note(state.variables)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from svmkit.certificate import certify
 from svmkit.data import Floats, Ints
 from svmkit.engine.active import ActiveSet
+from svmkit.engine.by_need import RowsByNeed
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
 from svmkit.problem import LINEAR, Problem, Solution
@@ -39,9 +40,10 @@ class Block:
 
 @dataclass
 class State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``known``: at the
-    end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
+    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
+    of a block. ``by_need``: the whole of K where a problem is small. ``known``: at the end, variables whose F the certificate
+    need not evaluate again: it is from float64 kernel values, or does not matter. ``best``: the β of ``least_primal``.
+    ``by_w``: what Newton steps on w led to.
     """
 
     problem: Problem
@@ -50,7 +52,9 @@ class State:
     variables: ActiveSet
     constant: Floats
     largest_kernel: float
+    size: int
     K: NDArray[Any]
+    by_need: RowsByNeed | None
     previous: Ints
     pace: Pace
     span: Span
@@ -125,7 +129,12 @@ def refresh(state: State, number: Ints) -> None:
     whole, rows = state.variables.whole, state.problem.rows
     support = np.flatnonzero(whole.beta)
     state.span.forget()
-    if state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR:  # w is cheaper, and better
+    exact = state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR  # w is cheaper, and better
+    product = state.by_need.product(whole.beta) if exact and state.by_need is not None else None
+    if product is not None:
+        whole.F[number] = (state.constant - product)[number]
+        return
+    if exact:
         F = state.constant[number]
         left = whole.packed if len(number) == len(whole.number) else whole.packed.take(number)
         state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)
@@ -142,14 +151,19 @@ def use_float64(state: State) -> None:
     if state.variables.engine.packed.real == "f8":
         state.stalled = True
         return
-    if not state.variables.is_whole:
-        state.previous = np.empty(0, np.int64)
-    state.evaluations_before += state.variables.engine.evaluations
-    state.variables.change_engine(Engine(state.problem.rows, state.problem.kernel, "f8"))
-    state.K = np.empty(state.K.shape, "f8")
+    use(state, Engine(state.problem.rows, state.problem.kernel, "f8"))
     refresh(state, state.variables.whole.number)
     state.idle_rounds = state.failed_checks = 0
     state.best_check = np.inf
+
+
+def use(state: State, engine: Engine) -> None:
+    """Goes on with blocks on another engine's kernel values, all variables active."""
+    if not state.variables.is_whole:
+        state.previous = np.empty(0, np.int64)
+    state.evaluations_before += state.variables.engine.evaluations
+    state.variables.change_engine(engine)
+    state.by_need, state.K = None, np.empty((state.size, state.size), engine.packed.real)
 
 
 def current(state: State) -> tuple[Floats, Floats]:

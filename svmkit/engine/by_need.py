@@ -1,0 +1,162 @@
+"""Steps over a kernel matrix whose rows are made when a step first needs them.
+
+Where classes lie far apart few variables ever move, and most rows of a small problem's kernel matrix are never looked at. So
+its columns stand in tables as in table.py, all at once, and a row is made by the same loop, in float64, by the step that first
+needs it; it is kept from then on. Where many rows turn out to be needed, the others are made all at once, on all threads; or,
+where they are too many for that to pay, the caller had better go on with blocks in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from svmkit._jit import ORDERED, compiled, helper
+from svmkit.data import Floats, Rows
+from svmkit.engine.columns import PACKED, scatter
+from svmkit.engine.kernels import Engine, table_columns
+from svmkit.engine.packed import Layout, layout_of
+from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
+from svmkit.engine.table import block_4, block_8
+from svmkit.engine.vector import REGISTER_BYTES
+from svmkit.problem import PRECOMPUTED, Kernel
+
+#: How the engine is to pack the rows; columns to a register.
+LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
+
+#: Rows of such a problem at most, and bytes that the tables may take: they should not leave the caches.
+MOST_ROWS, MOST_BYTES = 2048, 1 << 22
+#: After a step for every so many rows, if as many rows are made, most will be.
+_LOOK = 4
+#: Rows of a matrix that is made whole then, at most.
+_MOST_WHOLE = 1024
+
+
+class RowsByNeed:
+    """K (m, m or more) among all rows of an engine, in float64, of which the rows that steps have needed hold values."""
+
+    def __init__(self, engine: Engine) -> None:
+        """For an engine in float64 with ``LAYOUT``, of rows that ``suits`` has named fit and that are not ``far``."""
+        packed, width = engine.packed, table_columns("f8")
+        m, n_tables = packed.n, -(-packed.n // width)
+        self.K = np.empty((m, n_tables * width))
+        self.diagonal = engine.diagonal()
+        self._engine = engine
+        self.given_up = False
+        self._made = np.zeros(m, np.uint8)
+        self._steps = 0
+        self._every = np.arange(m)
+        self._tables = np.empty((n_tables * (packed.n_features + 1), width))
+        self._half = np.empty(n_tables * width)
+        self._work = np.empty((2, m))
+        self._packed = packed.indptr, packed.indices, packed.data, packed.half
+        _spread(*self._packed, self._every, self._tables, self._half)
+
+    def steps(self, bias: bool, F: Floats, beta: Floats, lower: Floats, upper: Floats, eps: float, budget: int) -> int:
+        """``qp.pair_steps``, without ``bias`` ``qp.coordinate_steps``, over all rows; fewer where it has ``given_up``."""
+        used, look = 0, len(F) // _LOOK
+        while used < budget:
+            if self._steps == look and np.count_nonzero(self._made) >= look:
+                self.given_up = len(F) > _MOST_WHOLE
+                if self.given_up:
+                    break
+                self._make_all()
+            allowed = budget - used if self._steps >= look else min(budget - used, look - self._steps)
+            now = self._some_steps(bias, F, beta, lower, upper, eps, allowed)
+            used += now
+            if now < allowed:
+                break
+        return used
+
+    def product(self, beta: Floats) -> Floats | None:
+        """Kβ (m,), where all rows that it takes are made."""
+        support = np.flatnonzero(beta)
+        if not self._made[support].all():
+            return None
+        product: Floats = beta[support] @ self.K[support, : len(beta)]
+        return product
+
+    def _some_steps(self, bias: bool, *rest: Any) -> int:
+        kernel, before = self._engine.kernel, int(np.count_nonzero(self._made))
+        F, beta, lower, upper, eps, budget = rest
+        used: int = (_pair_steps if bias else _coordinate_steps)(
+            *(kernel.kind, kernel.coef0, kernel.degree, LANES, *self._packed, self._every),
+            *(self._tables, self._half, self._made, self.K),
+            *(self.diagonal, F, beta, lower, upper, *self._work, eps, budget),
+        )
+        self._steps += used
+        self._engine.evaluations += len(self._made) * (int(np.count_nonzero(self._made)) - before)
+        return used
+
+    def _make_all(self) -> None:
+        missing = np.flatnonzero(self._made == 0)
+        self.K[missing, : len(self._made)] = self._engine.block(missing, self._every)
+        self._made[:] = 1
+
+
+def suits(rows: Rows, kernel: Kernel) -> bool:
+    """Whether these loops take the rows, their tables are small enough, and blocks are not made far sooner by counting."""
+    if rows.n > MOST_ROWS or kernel.kind == PRECOMPUTED or rows.form == "dense":
+        return False
+    if 8 * (rows.n + table_columns("f8")) * (rows.n_features + 1) > MOST_BYTES:
+        return False
+    return rows.n <= _MOST_WHOLE or layout_of(rows, rows, kernel, "f4").form != "binary"
+
+
+@helper(ORDERED)
+def _make(source: Any, K: Any, i: Any) -> None:
+    """Makes row i of K where it is not made."""
+    kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made = source
+    if made[i] == 0:
+        made[i] = 1
+        width = W.shape[1]
+        n_tables = len(h) // width
+        lines = len(W) // n_tables
+        for t in range(n_tables):
+            table, own, c = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width], t * width
+            if width == 8 * lanes:
+                block_8(
+                    kind, coef0, degree, lanes, indptr, indices, data, half, every, i, i + 1, c, c + width, K, table, own, own
+                )
+            else:
+                block_4(
+                    kind, coef0, degree, lanes, indptr, indices, data, half, every, i, i + 1, c, c + width, K, table, own, own
+                )
+
+
+@compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
+def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
+    """All rows as columns of tables: one below the other in W, their norms in h."""
+    width = W.shape[1]
+    n_tables = len(h) // width
+    lines = len(W) // n_tables
+    for t in range(n_tables):
+        table, own = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width]
+        scatter(indptr, indices, data, half, every, t * width, min((t + 1) * width, len(every)), table, own)
+
+
+_pair_steps_over_these = pair_steps_over(_make)
+_coordinate_steps_over_these = coordinate_steps_over(_make)
+_SIGNATURE = (
+    "i8(i8, f8, i8, i8, " + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:], u1[:], "
+    "f8[:, :], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8)"
+)
+
+
+@compiled(_SIGNATURE)
+def _pair_steps(
+    kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any,
+    made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any,
+) -> Any:  # fmt: skip
+    source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
+    return _pair_steps_over_these(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
+
+
+@compiled(_SIGNATURE)
+def _coordinate_steps(
+    kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any,
+    made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any,
+) -> Any:  # fmt: skip
+    source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
+    return _coordinate_steps_over_these(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)

@@ -1,0 +1,93 @@
+"""Rows made when steps first need them: the same values, and so the same steps, as with all of them at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmkit.data import Floats, Rows
+from svmkit.engine import by_need, qp
+from svmkit.engine.kernels import Engine
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+
+KERNELS = [
+    Kernel(LINEAR),
+    Kernel(POLYNOMIAL, gamma=0.5, coef0=1.0, degree=2),
+    Kernel(RBF, gamma=0.4),
+    Kernel(SIGMOID, gamma=0.1),
+]
+
+
+def clouds(n: int, apart: float) -> tuple[Rows, Floats]:
+    """Two classes whose centres are so far apart; a third of the values are zeros."""
+    rng = np.random.default_rng(7)
+    y = rng.choice([-1.0, 1.0], n)
+    X = rng.normal(size=(n, 5)) * (rng.random((n, 5)) < 0.7)
+    X[:, 1] += apart * y
+    return Rows.from_dense(X), y
+
+
+def solved(rows: Rows, kernel: Kernel, y: Floats, bias: bool, budget: int, needed: bool) -> tuple[Floats, Floats, int, int]:
+    """β, F, steps and kernel evaluations of steps to the end, ``budget`` at a time."""
+    engine = Engine(rows, kernel, "f8", by_need.LAYOUT)
+    beta, F, lower, upper = np.zeros(len(y)), y.copy(), np.minimum(0.0, 2.0 * y), np.maximum(0.0, 2.0 * y)
+    made = by_need.RowsByNeed(engine)
+    K = engine.block(np.arange(len(y)), np.arange(len(y))) if not needed else made.K
+    dense = (qp.pair_steps if bias else qp.coordinate_steps)["f8"]
+    steps, used = 0, budget
+    while used == budget:
+        if needed:
+            used = made.steps(bias, F, beta, lower, upper, 1e-5, budget)
+        else:
+            used = dense(K, made.diagonal, F, beta, lower, upper, np.empty(len(y)), np.empty(len(y)), 1e-5, budget)
+        steps += used
+    return beta, F, steps, engine.evaluations
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("n", "apart"), [(3, 1.0), (64, 0.1), (150, 3.0), (150, 0.1)])
+def test_steps_are_those_over_the_whole_matrix(kernel: Kernel, bias: bool, n: int, apart: float) -> None:
+    rows, y = clouds(n, apart)
+    beta, F, steps, _ = solved(rows, kernel, y, bias, 10**6, needed=False)
+    for budget in (10**6, 1, 17):
+        found = solved(rows, kernel, y, bias, budget, needed=True)
+        assert np.array_equal(found[0], beta)
+        assert np.array_equal(found[1], F)
+        assert found[2] == steps
+
+
+def test_rows_nobody_needs_are_not_made() -> None:
+    rows, y = clouds(600, 6.0)
+    *_, steps, evaluations = solved(rows, Kernel(RBF, gamma=0.01), y, True, 10**6, needed=True)
+    assert evaluations <= 2 * steps * rows.n < rows.n**2 / 4
+
+
+def test_all_rows_are_made_at_once_where_most_are_needed_and_however_steps_are_cut() -> None:
+    rows, y = clouds(200, 0.0)
+    outcomes = [solved(rows, Kernel(RBF, gamma=2.0), y, True, budget, needed=True) for budget in (10**6, 1, 7)]
+    assert [outcome[3] for outcome in outcomes] == [rows.n**2] * 3
+
+
+def test_product_is_known_once_its_rows_are_made() -> None:
+    rows, y = clouds(120, 2.0)
+    kernel = Kernel(RBF, gamma=0.2)
+    made = by_need.RowsByNeed(Engine(rows, kernel, "f8", by_need.LAYOUT))
+    assert made.product(y) is None
+    beta, F = np.zeros(120), y.copy()
+    made.steps(True, F, beta, np.minimum(0.0, y), np.maximum(0.0, y), 1e-3, 10**6)
+    product = made.product(beta)
+    assert product is not None
+    dense = rows.to_dense()
+    K = np.exp(-0.2 * ((dense[:, None] - dense[None]) ** 2).sum(axis=2))
+    assert np.abs(product - K @ beta).max() < 1e-12
+    assert np.abs(F - (y - product)).max() < 1e-12
+
+
+def test_what_these_loops_take() -> None:
+    rows, _ = clouds(50, 1.0)
+    assert by_need.suits(rows, Kernel(RBF, gamma=1.0))
+    assert not by_need.suits(rows, Kernel(PRECOMPUTED))
+    assert not by_need.suits(rows._replace(n_features=by_need.MOST_BYTES), Kernel(RBF, gamma=1.0))
+    many, _ = clouds(by_need.MOST_ROWS + 1, 1.0)
+    assert not by_need.suits(many, Kernel(RBF, gamma=1.0))
