@@ -12,12 +12,16 @@ from math import exp, log
 from typing import Any
 
 from svmkit._jit import compiled, helper
+from svmkit.engine.larger import larger
 
 #: Below this the usual form is off by 2^−30 times the root of the number of features, at most.
 FAR_HALF = 2.0**21
 #: 2^(−_ZERO_FROM/2) is 0. So is a value of the usual form that is at most ``_ZERO``, where no h is above ``_FARTHEST``.
 _ZERO_FROM, _ZERO, _FARTHEST = 2200.0, 2.0**-1000, 2.0**40
 _HALF_LOG2 = 0.5 * log(2.0)
+
+#: Values that are looked at together.
+_STRETCH = 32
 
 _ROWS = "i8[:], i4[:], f8[:], f8[:], "
 
@@ -47,20 +51,27 @@ def put_apart(
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, out: Any,
 ) -> None:  # fmt: skip
-    """out[i, c] = K(rows[i], columns[c]) for c in c0 … c1−1 in place of the usual value, over pairs with a far row."""
+    """out[i, c] = K(rows[i], columns[c]) for c in c0 … c1−1 in place of the usual value, over pairs with a far row.
+
+    Far rows are far from one another too, mostly: then whole stretches of the usual values are 0, and stay.
+    """
+    farthest = 0.0
+    for c in range(c0, c1):
+        farthest = larger(farthest, b_half[columns[c]])
     for i in range(len(rows)):
         r = rows[i]
-        for c in range(c0, c1):
-            q = columns[c]
-            farther = max(half[r], b_half[q])
-            if farther > FAR_HALF and not (farther <= _FARTHEST and out[i, c] <= _ZERO):
-                out[i, c] = _value(indptr, indices, data, r, b_indptr, b_indices, b_data, q)
-
-
-@compiled("void(f8[:, :], f8[:, :], i8[:], f8[:, :])")
-def add_products(values: Any, weights: Any, rows: Any, out: Any) -> None:
-    """out[rows[i]] += Σ_c values[i, c] · weights[c]."""
-    for i in range(len(rows)):
-        for c in range(len(weights)):
-            for j in range(weights.shape[1]):
-                out[rows[i], j] += values[i, c] * weights[c, j]
+        if max(half[r], farthest) <= FAR_HALF:
+            continue
+        usual = max(half[r], farthest) <= _FARTHEST
+        for first in range(c0, c1, _STRETCH):
+            line = out[i, first : min(first + _STRETCH, c1)]
+            most = 0.0
+            for c in range(len(line)):
+                most = larger(most, line[c])
+            if usual and most <= _ZERO:
+                continue
+            for c in range(len(line)):
+                q = columns[first + c]
+                far = max(half[r], b_half[q])
+                if far > FAR_HALF and not (far <= _FARTHEST and line[c] <= _ZERO):
+                    line[c] = _value(indptr, indices, data, r, b_indptr, b_indices, b_data, q)

@@ -20,7 +20,7 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
-from svmkit.engine.apart import FAR_HALF, add_products, put_apart
+from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, block_binary
 from svmkit.engine.columns import turn
 from svmkit.engine.packed import Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
@@ -196,11 +196,14 @@ def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints
     _accumulate(kernel, replace(left.take(near), far=False), replace(basis, far=False), columns, weights, sums)
     out[near] = sums
     parts = np.array_split(np.flatnonzero(far), max(1, int(far.sum()) * len(columns) // PIECE_VALUES))
+    shape = len(parts[0]), len(columns)
 
     def piece(number: int) -> None:
-        values = np.empty((len(parts[number]), len(columns)))
-        _fill(kernel, left, parts[number], basis, columns, values)
-        add_products(values, weights, parts[number], out)
+        rows = parts[number]
+        space: Floats = _kept("apart", shape, lambda: np.empty(shape))
+        values = space[: len(rows)]
+        _fill(kernel, left, rows, basis, columns, values)
+        out[rows] += values @ weights
 
     parallel.run_pieces(piece, len(parts))
 
