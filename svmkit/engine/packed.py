@@ -36,6 +36,8 @@ TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
 #: tiles), working tile by tile pays: a fifth on MNIST, two fifths on dense rows.
 TILED_NONZEROS = 12
+#: Places for feature numbers, to a nonzero, up to which numbering them anew takes less than sorting the nonzeros.
+_MOST_PLACES = 64
 #: Columns that must have a feature for it to have a line in sorted.py's table: of 16 columns such a line takes one step.
 _FREQUENT_SHARE = 1 / 32
 
@@ -99,13 +101,20 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     Work space has a place for every feature number; nothing else depends on the numbers but their order.
     """
     n_features = max(rows.n_features for rows in parts)
-    if n_features <= TABLE_FEATURES + 4 * sum(len(rows.data) for rows in parts):
+    nonzeros = sum(len(rows.data) for rows in parts)
+    if n_features <= TABLE_FEATURES + 4 * nonzeros:
         return parts
-    used = np.unique(np.concatenate([rows.indices for rows in parts]))
-    return tuple(
-        rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))
-        for rows in parts
-    )
+    if n_features > _MOST_PLACES * nonzeros:
+        used = np.unique(np.concatenate([rows.indices for rows in parts]))
+        return tuple(
+            rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))
+            for rows in parts
+        )
+    number = np.zeros(n_features + 1, np.int32)
+    for rows in parts:
+        number[rows.indices] = 1
+    np.cumsum(number, out=number)
+    return tuple(rows._replace(indices=number[rows.indices], n_features=int(number[-1])) for rows in parts)
 
 
 def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:

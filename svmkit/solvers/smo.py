@@ -127,6 +127,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         size=size,
         K=np.empty((size, size), engine.packed.real) if needed is None else needed.K,
         by_need=needed,
+        K_is_whole=False,
         previous=np.empty(0, np.int64),
         drift2=float(dual.start @ dual.start),
         pace=Pace(len(dual.sign), eps),
@@ -209,10 +210,11 @@ def _open_round(state: State) -> None:
             return
         active = state.variables.active  # all of them by now
     place = state.variables.choose(len(state.K), state.previous, m, M, state.violation)
-    if state.by_need is None:
+    whole = len(place) == len(state.variables.whole.number)
+    if state.by_need is None and not (whole and state.K_is_whole):
         rows = state.variables.row_of[active.number[place]]
         state.variables.engine.block(rows, rows, state.K)
-    whole = len(place) == len(state.variables.whole.number)
+        state.K_is_whole = whole and state.K.dtype == np.float64
     state.block = Block(
         place=place,
         diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]),

@@ -41,9 +41,9 @@ class Block:
 @dataclass
 class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
-    of a block. ``by_need``: the whole of K where a problem is small. ``known``: at the end, variables whose F the certificate
-    need not evaluate again: it is from float64 kernel values, or does not matter. ``best``: the β of ``least_primal``.
-    ``by_w``: what Newton steps on w led to.
+    of a block; ``K_is_whole``: it has all of them, in float64. ``by_need``: all of K of a small problem. ``known``: at the
+    end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
+    ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
     """
 
     problem: Problem
@@ -55,6 +55,7 @@ class State:
     size: int
     K: NDArray[Any]
     by_need: RowsByNeed | None
+    K_is_whole: bool
     previous: Ints
     pace: Pace
     span: Span
@@ -130,7 +131,7 @@ def refresh(state: State, number: Ints) -> None:
     support = np.flatnonzero(whole.beta)
     state.span.forget()
     exact = state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR  # w is cheaper, and better
-    product = state.by_need.product(whole.beta) if exact and state.by_need is not None else None
+    product = _product_at_hand(state) if exact else None
     if product is not None:
         whole.F[number] = (state.constant - product)[number]
         return
@@ -144,6 +145,14 @@ def refresh(state: State, number: Ints) -> None:
     response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
     whole.F[number] = state.constant[number] - response
     state.evaluations_before += len(number) * len(support)
+
+
+def _product_at_hand(state: State) -> Floats | None:
+    """Kβ of all variables from values that are there."""
+    if state.by_need is not None:
+        return state.by_need.product(state.variables.whole.beta)
+    product: Floats | None = state.K @ state.variables.whole.beta if state.K_is_whole else None
+    return product
 
 
 def use_float64(state: State) -> None:
@@ -163,7 +172,7 @@ def use(state: State, engine: Engine) -> None:
         state.previous = np.empty(0, np.int64)
     state.evaluations_before += state.variables.engine.evaluations
     state.variables.change_engine(engine)
-    state.by_need, state.K = None, np.empty((state.size, state.size), engine.packed.real)
+    state.by_need, state.K_is_whole, state.K = None, False, np.empty((state.size, state.size), engine.packed.real)
 
 
 def current(state: State) -> tuple[Floats, Floats]:

@@ -421,3 +421,18 @@ def test_values_of_far_rows_that_are_0_as_usual() -> None:
     exact = naive(kernel, X, X)
     assert ((exact > 1e-3) & (exact < 1)).sum() > 20
     assert np.abs(K - exact).max() < 1e-12
+
+
+@pytest.mark.parametrize("most_places", [0, 10**9])
+def test_features_are_numbered_anew_in_their_order_either_way(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By sorting the nonzeros, or by a place for each number; and not at all where numbers are as many as nonzeros."""
+    monkeypatch.setattr(packed, "_MOST_PLACES", most_places)
+    few = Rows(np.arange(4.0), np.array([7, 90_000, 0, 500], np.int32), np.array([0, 2, 4]), 90_000)
+    more = Rows(np.arange(3.0), np.array([500, 7, 100_000], np.int32), np.array([0, 1, 3]), 100_000)
+    one, other = packed.renumbered(few, more)
+    order = np.unique([0, 7, 500, 90_000, 100_000])
+    for before, after in ((few, one), (more, other)):
+        assert order[after.indices - 1].tolist() == before.indices.tolist()
+        assert after.n_features == 5
+        assert after.indices.dtype == np.int32
+    assert packed.renumbered(few._replace(n_features=4096))[0].indices is few.indices

@@ -150,7 +150,7 @@ def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
     ("n", "n_features", "size"), [(900, 5, 900), (1200, 39, 1024), (1200, 40, 1200), (2048, 40, 2048), (2049, 40, 1024)]
 )
 def test_few_long_rows_make_one_block(n: int, n_features: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no kernel value of theirs is evaluated twice, but for the check at the end."""
+    """And no kernel value of theirs is evaluated twice, but for the check of float32 ones at the end."""
     monkeypatch.setattr(by_need, "MOST_BYTES", 0)  # as where rows have many features more
     rng = np.random.default_rng(15)
     X = rng.normal(size=(n, n_features))
@@ -158,8 +158,8 @@ def test_few_long_rows_make_one_block(n: int, n_features: int, size: int, monkey
     state, progress = run(problem)
     assert len(state.K) == size
     assert progress.done
-    if size == n:
-        assert progress.kernel_evaluations <= 2 * n * n
+    if size == n:  # float64 blocks serve the check as well
+        assert progress.kernel_evaluations == n * n if n <= 1024 else progress.kernel_evaluations <= 2 * n * n
     K = oracle.kernel_matrix(problem)
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
