@@ -64,7 +64,7 @@ SHARED = {
         "smo_pace",
         "smo_state",
     },
-    "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals"},
+    "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {
         "asking",

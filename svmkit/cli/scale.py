@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -92,13 +93,14 @@ def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
     from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.io.files import atomic_output
     from svmkit.io.libsvm_data import line_heads
+    from svmkit.io.texts import each_once
     from svmkit.scaling import unscalable
 
     lost = unscalable(dataset.rows, scaling)
     if len(lost) or np.isinf(dataset.y).any():
         what = f"values of feature {lost[0]}" if len(lost) else "labels"
         raise OutputError(f"can't write {output}: scaled {what} leave the range of doubles; nothing was overwritten")
-    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, _shortest)
+    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, partial(each_once, _shortest))
     with atomic_output(output) as out:
         for lines in scaled_lines(dataset.rows, scaling, words):
             out.write(lines)

@@ -12,62 +12,72 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
+from svmkit.io.texts import Joined, Texts, joined, lines
 from svmkit.scaling import Scaling, gaps, scale_values, scaled_zeros
 
-_PAIRS_A_PIECE = 1 << 18
+_PAIRS_A_PIECE = 1 << 17
 _BYTES_A_PIECE = 1 << 24
 
 
 class Words(NamedTuple):
-    """What a line is made of: ``heads(first, last)`` of rows first … last − 1, then ``feature`` and ``value`` of each pair."""
+    """What a line is made of: ``heads(first, last)`` of rows first … last − 1, then of each pair the ``feature``, the value as
+    ``texts`` has it, and an ``ending``.
+    """
 
     heads: Callable[[int, int], Sequence[str]]
     feature: Callable[[int], str]
-    value: Callable[[float], str]
+    texts: Callable[[Floats], Texts]
+    ending: str = ""
 
 
 def scaled_lines(rows: Rows, scaling: Scaling, words: Words) -> Iterator[bytes]:
     """The lines of ``rows`` scaled, many at a time. The scaling has a place for every feature of the rows."""
+    names, name_of = _names(rows, words)
     missing, place = _missing_text(scaling, words)
     before, after = gaps(rows)
     stop = np.maximum(rows.indices, before)
-    for first, last in _pieces(rows.indptr, len(missing)):
+
+    def text_of(first: int, last: int) -> bytes:
         at = slice(int(rows.indptr[first]), int(rows.indptr[last]))
         index = rows.indices[at]
-        pairs = _pair_texts(index, scale_values(scaling, index, rows.data[at]), words)
-        if missing:
-            cuts = zip(place[before[at]].tolist(), place[stop[at]].tolist(), pairs, strict=True)
-            pairs = [missing[a:b] + pair for a, b, pair in cuts]
-        bounds = (rows.indptr[first : last + 1] - rows.indptr[first]).tolist()
-        tails = place[after[first:last]].tolist()
-        lines = [
-            f"{head}{''.join(pairs[bounds[r] : bounds[r + 1]])}{missing[tails[r] :]}\n"
-            for r, head in enumerate(words.heads(first, last))
-        ]
-        yield "".join(lines).encode("ascii")
+        values = words.texts(scale_values(scaling, index, rows.data[at]))
+        runs = place[before[at]], place[stop[at]], place[after[first:last]]
+        bounds = rows.indptr[first : last + 1] - rows.indptr[first]
+        return lines(joined(words.heads(first, last)), bounds, runs, names, name_of[index], values, words.ending, missing)
+
+    cuts = list(_pieces(rows.indptr, len(missing)))
+    for some in range(0, len(cuts), parallel.threads()):
+        group = cuts[some : some + parallel.threads()]
+        texts = [b""] * len(group)
+
+        def piece(i: int, group: list[tuple[int, int]] = group, texts: list[bytes] = texts) -> None:
+            texts[i] = text_of(*group[i])
+
+        parallel.run_pieces(piece, len(group))
+        yield from texts
 
 
-def _missing_text(scaling: Scaling, words: Words) -> tuple[str, Ints]:
+def _names(rows: Rows, words: Words) -> tuple[Joined, Ints]:
+    """The names of the features that occur, and which of them each feature has (n_features + 1,)."""
+    occurs = np.zeros(rows.n_features + 1, dtype=np.int64)
+    occurs[rows.indices] = 1
+    return joined([words.feature(index) for index in np.flatnonzero(occurs).tolist()]), np.cumsum(occurs) - 1
+
+
+def _missing_text(scaling: Scaling, words: Words) -> tuple[NDArray[np.uint8], Ints]:
     """The line of a row that stores nothing, without its head; where in it each feature's text begins (n_features + 2,)."""
     zeros = scaled_zeros(scaling)
     place = np.zeros(len(zeros) + 1, dtype=np.int64)
     filled = np.flatnonzero(zeros)
+    values = words.texts(zeros[filled])
     texts = [
-        words.feature(index) + words.value(value) for index, value in zip(filled.tolist(), zeros[filled].tolist(), strict=True)
+        words.feature(index) + bytes(line[:length]).decode("ascii") + words.ending
+        for index, line, length in zip(filled.tolist(), *values, strict=True)
     ]
     place[filled + 1] = [len(text) for text in texts]
-    return "".join(texts), np.cumsum(place)
-
-
-def _pair_texts(index: NDArray[np.int32], values: Floats, words: Words) -> list[str]:
-    """The text of each pair, nothing for a 0; each distinct number is formatted once."""
-    features, of_feature = np.unique(index, return_inverse=True)
-    numbers, of_value = np.unique(values, return_inverse=True)
-    index_texts = [words.feature(feature) for feature in features.tolist()]
-    value_texts = [words.value(number) if number else "" for number in numbers.tolist()]
-    pairs = zip(of_feature.tolist(), of_value.tolist(), strict=True)
-    return [index_texts[i] + value_texts[v] if value_texts[v] else "" for i, v in pairs]
+    return joined(texts).characters, np.cumsum(place)
 
 
 def _pieces(indptr: Ints, longest: int) -> Iterator[tuple[int, int]]:

@@ -17,6 +17,7 @@ from svmkit import parallel
 from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
 from svmkit.errors import DataError
+from svmkit.io.digits import MINUS, POINT, ZERO, put_digits
 from svmkit.io.libsvm_data import line_heads
 
 #: Values to a piece of work, and the most bytes that one takes: sign, digit, point, 8 digits, exponent of 4.
@@ -25,7 +26,7 @@ _PIECE_VALUES, _VALUE_BYTES = 1 << 18, 16
 _LEAST = -60
 #: A little less than half of 2^−23, and the least of single precision's steps, likewise.
 _HALF_STEP, _LEAST_HALF = 0.999 * 2.0**-24, 0.999 * 2.0**-150
-_ZERO, _POINT, _MINUS, _E = 48, 46, 45, 101
+_E = 101
 
 
 def lines(dataset: Dataset, start: int, stop: int, features: NDArray[np.float32]) -> list[bytes]:
@@ -89,7 +90,7 @@ def _value(value: Any, tens: Any, out: Any, at: Any) -> Any:
     """Writes a value that is not 0; returns where it ends."""
     size = float64(value)
     if size < 0:
-        out[at] = _MINUS
+        out[at] = MINUS
         at += 1
         size = -size
     exponent, near = _exponent(size, tens), _half_a_step(size)
@@ -106,22 +107,22 @@ def _value(value: Any, tens: Any, out: Any, at: Any) -> Any:
         length += 1
     exponent = length - 1 - places
     if -5 <= exponent < 0:
-        out[at], out[at + 1] = _ZERO, _POINT
+        out[at], out[at + 1] = ZERO, POINT
         for k in range(2, 1 - exponent):
-            out[at + k] = _ZERO
-        return _digits(digits, length, 0, out, at + 1 - exponent)
+            out[at + k] = ZERO
+        return put_digits(digits, length, 0, out, at + 1 - exponent)
     if 0 <= exponent < 9:
         for _ in range(exponent + 1 - length):
             digits, length = digits * 10, length + 1
-        return _digits(digits, length, exponent + 1, out, at)
-    at = _digits(digits, length, 1, out, at)
+        return put_digits(digits, length, exponent + 1, out, at)
+    at = put_digits(digits, length, 1, out, at)
     out[at] = _E
     at += 1
     if exponent < 0:
-        out[at] = _MINUS
+        out[at] = MINUS
         at += 1
         exponent = -exponent
-    return _digits(exponent, 2 if exponent >= 10 else 1, 0, out, at)
+    return put_digits(exponent, 2 if exponent >= 10 else 1, 0, out, at)
 
 
 @helper()
@@ -144,19 +145,3 @@ def _exponent(size: Any, tens: Any) -> Any:
     while size < tens[exponent - _LEAST]:
         exponent -= 1
     return exponent
-
-
-@helper()
-def _digits(digits: Any, length: Any, point: Any, out: Any, at: Any) -> Any:
-    """Writes ``digits``, ``length`` of them, with a point behind the first ``point`` unless that is none or all."""
-    inside = 0 < point < length
-    end = at + length + (1 if inside else 0)
-    place = end - 1
-    for k in range(length, 0, -1):
-        out[place] = _ZERO + digits % 10
-        digits //= 10
-        place -= 1
-        if inside and k - 1 == point:
-            out[place] = _POINT
-            place -= 1
-    return end

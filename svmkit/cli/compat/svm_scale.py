@@ -79,6 +79,7 @@ def _scale(call: Call) -> None:
         check_output(call.save, f"can't open file {call.save}", call.data)
     announce_compiling("svm-scale")
     from svmkit.cli.scaled_text import Words, scaled_lines
+    from svmkit.io.texts import six_digits
     from svmkit.scaling import count_nonzeros
 
     dataset = _read(call.data)
@@ -86,7 +87,7 @@ def _scale(call: Call) -> None:
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
     heads = _heads(dataset, scaling)
-    words = Words(lambda first, last: heads[first:last], "{}:".format, "{:g} ".format)
+    words = Words(lambda first, last: heads[first:last], "{}:".format, six_digits, " ")
     for lines in scaled_lines(dataset.rows, scaling, words):
         sys.stdout.buffer.write(lines)
     sys.stdout.flush()
