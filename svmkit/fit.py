@@ -179,7 +179,7 @@ def _side_by_side(rows: Rows, sizes: list[int]) -> bool:
     """
     largest = max(sizes, default=0)
     work = sum(n**2 for n in sizes)
-    nonzeros = 16 if rows.precomputed else len(rows.data) / rows.n
+    nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)
     enough = work * nonzeros >= len(sizes) * _WORTH_A_THREAD > 0
     return enough and largest <= 10_000 and 4 * largest**2 <= work
 

@@ -14,9 +14,9 @@ def gather(
     indptr: NDArray[np.int64], index: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """``indptr``, ``indices`` and ``data`` of the rows numbered ``index``, in that order; data of 4 or 8 bytes each."""
-    starts = indptr[index]
+    starts = indptr[:-1][index]
     new_indptr = np.zeros(len(index) + 1, dtype=np.int64)
-    np.cumsum(indptr[index + 1] - starts, out=new_indptr[1:])
+    np.cumsum(indptr[1:][index] - starts, out=new_indptr[1:])
     new_indices, new_data = np.empty(new_indptr[-1], np.int32), np.empty(new_indptr[-1], data.dtype)
     bits = np.dtype(f"u{data.itemsize}")
     _copy[data.itemsize](starts, indices, data.view(bits), new_indptr, new_indices, new_data.view(bits))

@@ -13,22 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 
 #: Top to bottom: a module imports only from rooms above its own. A folder is one room.
 ROOMS = [
-    *(
-        "__init__",
-        "errors",
-        "_link",
-        "_store",
-        "_jit",
-        "_ahead",
-        "gather",
-        "config",
-        "data",
-        "parallel",
-        "turns",
-        "problem",
-        "trace",
-    ),
-    *("engine", "certificate", "maps", "solvers", "model", "calibrate", "metrics", "scaling", "compress"),
+    *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "gather", "data", "parallel", "turns"),
+    *("problem", "trace", "engine", "certificate", "maps", "solvers"),
+    *("model", "calibrate", "metrics", "scaling", "compress"),
     *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"),
     *("io", "cli", "__main__"),
 ]

@@ -81,9 +81,9 @@ def _missing_text(scaling: Scaling, words: Words) -> tuple[NDArray[np.uint8], In
 
 
 def _pieces(indptr: Ints, longest: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, to bound the memory that their text takes."""
+    """Ranges of rows, to bound the memory that the text of as many as there are threads takes."""
     start, n = 0, len(indptr) - 1
-    most_rows = max(1, _BYTES_A_PIECE // (longest + 16))
+    most_rows = max(1, _BYTES_A_PIECE // (longest + 16) // parallel.threads())
     while start < n:
         by_pairs = int(np.searchsorted(indptr, indptr[start] + _PAIRS_A_PIECE, side="right")) - 1
         stop = min(max(by_pairs, start + 1), start + most_rows, n)

@@ -16,7 +16,7 @@ from svmkit._jit import ORDERED, compiled, helper
 from svmkit.data import Floats, Rows
 from svmkit.engine.columns import PACKED, scatter
 from svmkit.engine.kernels import Engine, table_columns
-from svmkit.engine.packed import Layout, layout_of
+from svmkit.engine.packed import Layout, layout_of, training_precision
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
 from svmkit.engine.table import block_4, block_8
 from svmkit.engine.vector import REGISTER_BYTES
@@ -27,9 +27,9 @@ LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
 
 #: Rows of such a problem at most, and bytes that the tables may take: they should not leave the caches.
 MOST_ROWS, MOST_BYTES = 2048, 1 << 22
-#: After a step for every so many rows, if as many rows are made, most will be.
+#: After a step for every so many rows, if as many rows are made (half as many by single coordinates), most will be.
 _LOOK = 4
-#: Rows of a matrix that is made whole then, at most.
+#: Rows of a matrix that is made whole then, at most; or more, where blocks would be in float64 too.
 _MOST_WHOLE = 1024
 
 
@@ -57,8 +57,8 @@ class RowsByNeed:
         """``qp.pair_steps``, without ``bias`` ``qp.coordinate_steps``, over all rows; fewer where it has ``given_up``."""
         used, look = 0, len(F) // _LOOK
         while used < budget:
-            if self._steps == look and np.count_nonzero(self._made) >= look:
-                self.given_up = len(F) > _MOST_WHOLE
+            if self._steps == look and np.count_nonzero(self._made) >= (look if bias else look // 2):
+                self.given_up = len(F) > _MOST_WHOLE and training_precision(self._engine.rows, self._engine.kernel) == "f4"
                 if self.given_up:
                     break
                 self._make_all()
@@ -71,11 +71,7 @@ class RowsByNeed:
 
     def product(self, beta: Floats) -> Floats | None:
         """Kβ (m,), where all rows that it takes are made."""
-        support = np.flatnonzero(beta)
-        if not self._made[support].all():
-            return None
-        product: Floats = beta[support] @ self.K[support, : len(beta)]
-        return product
+        return product_of_rows(self.K, beta) if self._made[beta != 0.0].all() else None
 
     def _some_steps(self, bias: bool, *rest: Any) -> int:
         kernel, before = self._engine.kernel, int(np.count_nonzero(self._made))
@@ -93,6 +89,14 @@ class RowsByNeed:
         missing = np.flatnonzero(self._made == 0)
         self.K[missing, : len(self._made)] = self._engine.block(missing, self._every)
         self._made[:] = 1
+
+
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
+def product_of_rows(K: Floats, beta: Floats) -> Floats:
+    """Kβ (m,) from the rows of K (m, m or more) where β is not 0, summed in one order whatever the number of threads."""
+    support = np.flatnonzero(beta)
+    product: Floats = np.einsum("s,sm->m", beta[support], K[support, : len(beta)])
+    return product
 
 
 def suits(rows: Rows, kernel: Kernel) -> bool:

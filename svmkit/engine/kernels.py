@@ -196,14 +196,15 @@ def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints
     _accumulate(kernel, replace(left.take(near), far=False), replace(basis, far=False), columns, weights, sums)
     out[near] = sums
     parts = np.array_split(np.flatnonzero(far), max(1, int(far.sum()) * len(columns) // PIECE_VALUES))
-    shape = len(parts[0]), len(columns)
+    shape, turned = (len(parts[0]), len(columns)), np.ascontiguousarray(weights.T)
 
     def piece(number: int) -> None:
         rows = parts[number]
         space: Floats = _kept("apart", shape, lambda: np.empty(shape))
         values = space[: len(rows)]
         _fill(kernel, left, rows, basis, columns, values)
-        out[rows] += values @ weights
+        for j in range(out.shape[1]):
+            out[rows, j] += np.einsum("rc,c->r", values, turned[j])
 
     parallel.run_pieces(piece, len(parts))
 

@@ -36,8 +36,9 @@ TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
 #: tiles), working tile by tile pays: a fifth on MNIST, two fifths on dense rows.
 TILED_NONZEROS = 12
-#: Places for feature numbers, to a nonzero, up to which numbering them anew takes less than sorting the nonzeros.
-_MOST_PLACES = 64
+#: Places for feature numbers, to a nonzero and in all, up to which numbering them anew takes less than sorting the nonzeros,
+#: and little memory.
+_MOST_PLACES, _MOST_NUMBERS = 64, 1 << 22
 #: Columns that must have a feature for it to have a line in sorted.py's table: of 16 columns such a line takes one step.
 _FREQUENT_SHARE = 1 / 32
 
@@ -104,7 +105,7 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     nonzeros = sum(len(rows.data) for rows in parts)
     if n_features <= TABLE_FEATURES + 4 * nonzeros:
         return parts
-    if n_features > _MOST_PLACES * nonzeros:
+    if n_features > min(_MOST_PLACES * nonzeros, _MOST_NUMBERS):
         used = np.unique(np.concatenate([rows.indices for rows in parts]))
         return tuple(
             rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))

@@ -17,9 +17,9 @@ Linear machines of few features can be out of reach for pair steps, above all wh
 the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
 features are so large that no α in float64 makes w good enough, that w itself is the solution.
 
-A problem of at most 2048 variables begins with pair steps among all of them, on rows of K in float64 that are made when a step
-first needs them (by_need.py): where classes are easily told apart, that is few rows. If most are needed, problems of up to 1024
-have them all made, larger ones turn to rounds.
+Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
+are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
+up to 1024 have them all made, larger ones turn to rounds.
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -217,7 +217,7 @@ def _open_round(state: State) -> None:
         state.K_is_whole = whole and state.K.dtype == np.float64
     state.block = Block(
         place=place,
-        diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]),
+        diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]) if state.by_need is None else state.by_need.diagonal,
         beta=active.beta[place],
         F=active.F[place],
         lower=active.lower[place],
@@ -346,7 +346,7 @@ def _check(state: State) -> None:
     """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
     whole = state.variables.whole
     margin = float32_margin(state.largest_kernel, state.drift2)
-    everything = len(state.K) == len(whole.number)  # then it costs nothing
+    everything = len(state.K) == len(whole.number)  # then it costs little
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
     refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)

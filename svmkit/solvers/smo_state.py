@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from svmkit.certificate import certify
 from svmkit.data import Floats, Ints
 from svmkit.engine.active import ActiveSet
-from svmkit.engine.by_need import RowsByNeed
+from svmkit.engine.by_need import RowsByNeed, product_of_rows
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.span import Span
 from svmkit.problem import LINEAR, Problem, Solution
@@ -41,7 +41,7 @@ class Block:
 @dataclass
 class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
-    of a block; ``K_is_whole``: it has all of them, in float64. ``by_need``: all of K of a small problem. ``known``: at the
+    of a block; ``K_is_whole``: it has all of them, in float64. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
     ``best``: the β of ``least_primal``. ``by_w``: what Newton steps on w led to.
     """
@@ -151,8 +151,7 @@ def _product_at_hand(state: State) -> Floats | None:
     """Kβ of all variables from values that are there."""
     if state.by_need is not None:
         return state.by_need.product(state.variables.whole.beta)
-    product: Floats | None = state.K @ state.variables.whole.beta if state.K_is_whole else None
-    return product
+    return product_of_rows(state.K, state.variables.whole.beta) if state.K_is_whole else None
 
 
 def use_float64(state: State) -> None:
@@ -172,6 +171,7 @@ def use(state: State, engine: Engine) -> None:
         state.previous = np.empty(0, np.int64)
     state.evaluations_before += state.variables.engine.evaluations
     state.variables.change_engine(engine)
+    state.span.forget()
     state.by_need, state.K_is_whole, state.K = None, False, np.empty((state.size, state.size), engine.packed.real)
 
 

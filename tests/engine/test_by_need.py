@@ -84,6 +84,22 @@ def test_product_is_known_once_its_rows_are_made() -> None:
     assert np.abs(F - (y - product)).max() < 1e-12
 
 
+def test_rows_without_a_weight_are_no_part_of_a_product() -> None:
+    """Where a kernel value of theirs has overflowed, 0 times that would be no number."""
+    K = np.array([[1.0, np.inf, 3.0, 9.0], [np.inf, np.inf, np.inf, 9.0], [3.0, np.inf, 5.0, 9.0]])
+    assert by_need.product_of_rows(K, np.array([2.0, 0.0, -1.0])).tolist()[::2] == [-1.0, 1.0]
+
+
+def test_many_rows_are_left_to_blocks_only_where_these_would_be_in_float32() -> None:
+    rng = np.random.default_rng(3)
+    rows, y = Rows.from_dense(rng.normal(size=(1100, 5))), rng.choice([-1.0, 1.0], 1100)
+    for kernel, given_up in ((Kernel(RBF, gamma=0.3), True), (Kernel(SIGMOID, gamma=0.01), False)):
+        for bias in (True, False):
+            made = by_need.RowsByNeed(Engine(rows, kernel, "f8", by_need.LAYOUT))
+            made.steps(bias, y.copy(), np.zeros(1100), np.minimum(0.0, y), np.maximum(0.0, y), 1e-3, 2000)
+            assert made.given_up is given_up
+
+
 def test_what_these_loops_take() -> None:
     rows, _ = clouds(50, 1.0)
     assert by_need.suits(rows, Kernel(RBF, gamma=1.0))
