@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from svmkit._jit import ORDERED, compiled, helper
+from svmkit._jit import ORDERED, Compiled, compiled, helper
 from svmkit.data import Floats, Rows
 from svmkit.engine.columns import PACKED, scatter
 from svmkit.engine.kernels import Engine, table_columns
@@ -140,27 +140,20 @@ def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any,
         scatter(indptr, indices, data, half, every, t * width, min((t + 1) * width, len(every)), table, own)
 
 
-_pair_steps_over_these = pair_steps_over(_make)
-_coordinate_steps_over_these = coordinate_steps_over(_make)
-_SIGNATURE = (
-    "i8(i8, f8, i8, i8, " + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:], u1[:], "
-    "f8[:, :], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8)"
-)
+def _entry(steps: Any, name: str) -> Compiled:
+    """``steps`` over rows that ``_make`` makes."""
+
+    def entry(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any,
+        h: Any, made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any,
+        budget: Any,
+    ) -> Any:  # fmt: skip
+        source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
+        return steps(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
+
+    rows, tables = "i8, f8, i8, i8, " + PACKED.replace("R", "f8") + "i8[:], ", "f8[:, :], f8[:], u1[:], "
+    return compiled(f"i8({rows}{tables}f8[:, :], {'f8[:], ' * 7}f8, i8)", name=name)(entry)
 
 
-@compiled(_SIGNATURE)
-def _pair_steps(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any,
-    made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any,
-) -> Any:  # fmt: skip
-    source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
-    return _pair_steps_over_these(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
-
-
-@compiled(_SIGNATURE)
-def _coordinate_steps(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any,
-    made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any,
-) -> Any:  # fmt: skip
-    source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
-    return _coordinate_steps_over_these(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
+_pair_steps = _entry(pair_steps_over(_make), "pair_steps")
+_coordinate_steps = _entry(coordinate_steps_over(_make), "coordinate_steps")

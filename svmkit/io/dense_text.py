@@ -17,7 +17,7 @@ from svmkit import parallel
 from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
 from svmkit.errors import DataError
-from svmkit.io.digits import MINUS, POINT, ZERO, put_digits
+from svmkit.io.digits import MINUS, put_digits, put_plain
 from svmkit.io.libsvm_data import line_heads
 
 #: Values to a piece of work, and the most bytes that one takes: sign, digit, point, 8 digits, exponent of 4.
@@ -106,15 +106,8 @@ def _value(value: Any, tens: Any, out: Any, at: Any) -> Any:
     while digits >= 10**length:
         length += 1
     exponent = length - 1 - places
-    if -5 <= exponent < 0:
-        out[at], out[at + 1] = ZERO, POINT
-        for k in range(2, 1 - exponent):
-            out[at + k] = ZERO
-        return put_digits(digits, length, 0, out, at + 1 - exponent)
-    if 0 <= exponent < 9:
-        for _ in range(exponent + 1 - length):
-            digits, length = digits * 10, length + 1
-        return put_digits(digits, length, exponent + 1, out, at)
+    if -5 <= exponent < 9:
+        return put_plain(digits, length, exponent, out, at)
     at = put_digits(digits, length, 1, out, at)
     out[at] = _E
     at += 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints
-from svmkit.io.digits import MINUS, POINT, ZERO, put_digits
+from svmkit.io.digits import MINUS, put_digits, put_plain
 
 #: The most bytes that ``%g`` takes: sign, digit, point, 5 digits, e, sign, 3 digits.
 _WIDEST = 13
@@ -120,15 +120,8 @@ def _put_six_digits(value: Any, tens: Any, out: Any) -> Any:
     if value < 0.0:
         out[0] = MINUS
         at = 1
-    if -4 <= exponent < 0:
-        out[at], out[at + 1] = ZERO, POINT
-        for k in range(2, 1 - exponent):
-            out[at + k] = ZERO
-        return put_digits(digits, length, 0, out, at + 1 - exponent)
-    if 0 <= exponent < 6:
-        while length < exponent + 1:
-            digits, length = digits * 10, length + 1
-        return put_digits(digits, length, exponent + 1, out, at)
+    if -4 <= exponent < 6:
+        return put_plain(digits, length, exponent, out, at)
     at = put_digits(digits, length, 1, out, at)
     out[at], out[at + 1] = _E, _PLUS if exponent > 0 else MINUS
     return put_digits(abs(exponent), 2, 0, out, at + 2)
