@@ -59,7 +59,7 @@ def model_of(path: str) -> Any:
 def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
     """Primal, dual and violation of all machines together; the primal alone for a model of rows that are not the data's."""
     from svmkit.config import TrainConfig
-    from svmkit.pairs import group_classes, pair_problem
+    from svmkit.pairs import group_classes, pair_of
 
     labels, groups = group_classes(train.y, np.arange(train.n))
     members = [groups[labels.tolist().index(label)] for label in model.labels.tolist()]
@@ -69,10 +69,12 @@ def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
     config, ones = TrainConfig(C=C, bias="free" if free else "none"), np.ones(len(labels))
     found = []
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
-        pair = pair_problem(train, config, model.kernel, members, ones, i, j)
+        pair = pair_of(train, config, members, ones, i, j)
         position = np.full(train.n, -1)
-        position[pair.examples] = np.arange(pair.problem.n)
-        found.append(certificate(pair.problem, position[place[machine.index]], machine.coef, machine.rho))
+        position[pair.examples] = np.arange(len(pair.examples))
+        found.append(
+            certificate(pair.problem(train, config, model.kernel), position[place[machine.index]], machine.coef, machine.rho)
+        )
     return {
         "primal": sum(f[0] for f in found),
         "dual": sum(f[1] for f in found),

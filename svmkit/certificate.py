@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.engine.packed import Real, training_precision
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
 
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is
 #: worth it.
@@ -63,6 +64,20 @@ def total(certificates: Sequence[Certificate]) -> Certificate:
     )
 
 
+class DualPoint(NamedTuple):
+    """A feasible β (n,) of the problem of ``y``, ``upper``, ``kernel`` and ``bias``; its ``responses`` Kβ (n,) from float64
+    kernel values, and the ``largest`` |K_ii|.
+    """
+
+    y: Floats
+    upper: Floats
+    kernel: Kernel
+    bias: Bias
+    largest: float
+    beta: Floats
+    responses: Floats
+
+
 #: Of a solution whose examples are gone, or whose labels are not known, nothing is certified.
 UNKNOWN = Certificate(nan, nan, nan, nan)
 
@@ -82,24 +97,36 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     norm2 = _norm2(problem, solution, responses)
     hinge = np.maximum(0.0, 1.0 - problem.y * (responses - solution.rho))
     primal = 0.5 * norm2 + float(problem.upper @ hinge)
-
     if alpha is None:
         alpha = np.where(hinge > 0, problem.upper, 0.0)
     if dual_responses is None:
         alpha = _feasible(problem, alpha)
         dual_responses = _own_responses(problem, problem.y * alpha, real)
-    beta = problem.y * alpha
-    curvature = float(beta @ dual_responses)
-    size = float(np.abs(beta).sum())
     largest = float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
-    noise = 2.0**-50 * size * largest
-    dual = float(alpha.sum()) - 0.5 * (curvature + _hidden(problem, curvature, size, largest))
-    definite = not problem.kernel.indefinite and not min(norm2, curvature) < -noise * size
+    point = DualPoint(problem.y, problem.upper, problem.kernel, problem.bias, largest, problem.y * alpha, dual_responses)
+    return _between(primal, norm2, point)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def certify_point(point: DualPoint, rho: float) -> Certificate:
+    """The same for f(x_i) = (Kβ)_i − rho."""
+    norm2 = float(point.beta @ point.responses)
+    hinge = np.maximum(0.0, 1.0 - point.y * (point.responses - rho))
+    return _between(0.5 * norm2 + float(point.upper @ hinge), norm2, point)
+
+
+def _between(primal: float, norm2: float, point: DualPoint) -> Certificate:
+    """The certificate of a solution with this primal objective and ‖w‖², and of a dual point."""
+    curvature = float(point.beta @ point.responses)
+    size = float(np.abs(point.beta).sum())
+    noise = 2.0**-50 * size * point.largest
+    dual = float((point.y * point.beta).sum()) - 0.5 * (curvature + _hidden(point.kernel, curvature, size, point.largest))
+    definite = not point.kernel.indefinite and not min(norm2, curvature) < -noise * size
     return Certificate(
         primal=primal,
         dual=dual,
         gap=primal - dual if definite else nan,
-        violation=kkt_violation(problem.y - dual_responses, beta, problem.y, problem.upper, problem.bias),
+        violation=kkt_violation(point.y - point.responses, point.beta, point.y, point.upper, point.bias),
         noise=noise,
     )
 
@@ -122,12 +149,12 @@ def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias)
     return abs(float(np.maximum(0.0, worst)))  # max() would drop a nan; abs() makes 0 of −0
 
 
-def _hidden(problem: Problem, curvature: float, size: float, largest: float) -> float:
+def _hidden(kernel: Kernel, curvature: float, size: float, largest: float) -> float:
     """What float64 rounding may have taken from βᵀKβ, with Σ|β| and max K_ii; else a bound made of it might be none.
 
     Every response may be off by the certificate's noise; with the linear kernel w alone is, by Σ|β| max‖x‖ times rounding.
     """
-    if problem.kernel.kind != LINEAR:
+    if kernel.kind != LINEAR:
         return 2.0**-50 * size**2 * largest
     off = 2.0**-50 * size * sqrt(largest)
     return off * (2.0 * sqrt(max(curvature, 0.0)) + off)

@@ -1,26 +1,35 @@
-"""From a Dataset and a TrainConfig to a Model: every machine trained, side by side where that is faster."""
+"""From a Dataset and a TrainConfig to a Model: every machine trained, together or side by side where that is faster."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from svmkit import mapped
-from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import Certificate, total
 from svmkit.config import SVM_TYPES, TrainConfig
-from svmkit.data import Dataset, Ints, Rows
+from svmkit.data import Dataset, Ints
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs
-from svmkit.pairs import Pair, group_classes, kernel_of, label_factors, pair_problem, refuse_huge_values, usable_examples
+from svmkit.pairs import (
+    Pair,
+    bias_of,
+    group_classes,
+    kernel_of,
+    label_factors,
+    pair_of,
+    refuse_huge_values,
+    usable_examples,
+)
 from svmkit.problem import LINEAR, Kernel, Solution
+from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, time_spent
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Solver, SolverResult, options_of, run
+from svmkit.solvers.base import Machine, Solver, SolverResult, Together, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, check_solver, first_alpha
@@ -29,9 +38,6 @@ OnProgress = Callable[[float, Progress], None]
 
 WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
-
-#: Kernel values, times the nonzeros of a row, of a machine that is worth a thread of its own.
-_WORTH_A_THREAD = 16_000_000
 
 #: Best first; a model of several machines is as good as its worst.
 _BY_MERIT = (
@@ -88,7 +94,7 @@ def fit(
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
-    with ``on_trace``, machines come one after another. The time limit is for all machines together (``_TrainingTime`` says what
+    with ``on_trace``, machines come one after another. The time limit is for all machines together (``TrainingTime`` says what
     counts), the other limits for each. A machine's held-out error counts the held-out examples of its own classes. Raises
     DataError for data that cannot be trained on and UsageError for a config that cannot.
     """
@@ -114,40 +120,66 @@ def fit(
         dataset, holdout, kernel = on_map.dataset, on_map.holdout, Kernel(LINEAR)
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
     pairs = list(class_pairs(len(labels), multiclass))
+    sizes = sizes_of(members, pairs)
+    in_peace = warm is None and on_map is None and on_trace is None and config.max_evaluations is None
+    offer: Callable[..., Together | None] | None = getattr(module, "together", None) if in_peace else None
+    together = None if offer is None else offer(dataset.rows, kernel, options, sizes)
+    jobs = jobs_of(sizes, (lambda n: False) if together is None else together.takes)
     trained: list[Trained | None] = [None] * len(pairs)
-    side_by_side = on_trace is None and _side_by_side(dataset.rows, _sizes(members, pairs))
-    spent = _TrainingTime(0.0 if on_map is None else on_map.seconds, side_by_side)
+    beside = on_trace is None and side_by_side(dataset.rows, sizes, jobs)
+    spent = TrainingTime(0.0 if on_map is None else on_map.seconds, beside)
 
-    def train(number: int, turn: Turn) -> None:
+    def time_left_s() -> float | None:
+        return None if config.time_limit_s is None else max(0.0, config.time_limit_s - spent.seconds())
+
+    def done(number: int, pair: Pair, result: SolverResult, since_s: float, turn: Turn) -> None:
+        spent.add(result.seconds)
+        trained[number] = Trained(pair.examples, result, since_s)
+        if on_machine is not None:
+            turn.say(partial(on_machine, pair, result))
+
+    def train_alone(number: int, turn: Turn) -> None:
         i, j = pairs[number]
-        pair = pair_problem(dataset, config, kernel, members, factors, i, j)
+        pair = pair_of(dataset, config, members, factors, i, j)
+        problem = pair.problem(dataset, config, kernel)
         if warm is not None:
-            start = first_alpha(warm, labels, i, j, pair.examples, pair.problem)
-            pair = pair._replace(problem=replace(pair.problem, start=start))
+            problem = replace(problem, start=first_alpha(warm, labels, i, j, pair.examples, problem))
         since_s = spent.seconds()
-        left_s = None if config.time_limit_s is None else max(0.0, config.time_limit_s - since_s)
         heard = later(on_progress, since_s)
         result = run(
             module,
-            pair.problem,
+            problem,
             options,
             eps=config.eps,
             seed=config.seed,
-            limits=Limits(config.max_iter, left_s, config.max_evaluations, config.patience),
+            limits=Limits(config.max_iter, time_left_s(), config.max_evaluations, config.patience),
             interrupted=lambda: turn.stopped() or interrupted(),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=on_trace,
             holdout_error=None if holdout is None else _holdout_error(holdout, labels, i, j, kernel),
         )
         if on_map is not None and config.certificate_of == "kernel":
-            of_kernel = pair_problem(own, config, own_kernel, members, factors, i, j).problem
-            result = mapped.of_the_kernel(on_map.map, result, of_kernel)
-        spent.add(result.seconds)
-        trained[number] = Trained(pair.examples, result, since_s)
-        if on_machine is not None:
-            turn.say(lambda: on_machine(pair, result))
+            result = mapped.of_the_kernel(on_map.map, result, pair.problem(own, config, own_kernel))
+        done(number, pair, result, since_s, turn)
 
-    run_in_turn(train, len(pairs), side_by_side)
+    def train(numbers: list[int], turn: Turn) -> None:
+        if together is None or len(numbers) == 1 or interrupted() or time_left_s() == 0.0:
+            for number in numbers:
+                train_alone(number, turn)
+            return
+        since_s = spent.seconds()
+        group = [pair_of(dataset, config, members, factors, *pairs[number]) for number in numbers]
+        results = together.train([Machine(*pair[2:]) for pair in group], bias_of(config), config.eps, config.max_iter)
+        for number, pair, result in zip(numbers, group, results, strict=True):
+            if result is None:
+                train_alone(number, turn)
+                continue
+            if on_progress is not None:
+                turn.say(partial(on_progress, since_s + result.seconds, _last_of(result)), passing=True)
+            done(number, pair, result, since_s, turn)
+            since_s += result.seconds
+
+    run_in_turn(lambda job, turn: train(jobs[job], turn), len(jobs), beside)
     machines = [machine for machine in trained if machine is not None]
     if on_map is not None:
         model, sv_index = mapped.assemble_mapped(on_map, own_kernel, labels, members, machines, config)
@@ -155,66 +187,19 @@ def fit(
         model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
     results = tuple(machine.result for machine in machines)
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
-    seconds = _time_spent(machines) + (0.0 if on_map is None else on_map.seconds)
+    seconds = time_spent(machines) + (0.0 if on_map is None else on_map.seconds)
     return FitResult(model, results, status, sv_index, seconds)
+
+
+def _last_of(result: SolverResult) -> Progress:
+    """The progress that a run with this result would have ended with."""
+    counts, violation = (result.steps, result.kernel_evaluations), result.certificate.violation
+    return Progress(*counts, violation, done=True, n_support=result.solution.n_support)
 
 
 def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     """``on_progress`` for a part that begins at ``since_s`` of the whole's time."""
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
-
-
-def _sizes(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
-    """Examples of each machine."""
-    n = sum(map(len, members))
-    return [n if j == REST else len(members[i]) + len(members[j]) for i, j in pairs]
-
-
-def _side_by_side(rows: Rows, sizes: list[int]) -> bool:
-    """Whether machines of so many examples are trained sooner on a thread each than one by one on all threads.
-
-    On two cores that was so by a tenth to a half from a million kernel values of rows of 16 nonzeros in the mean to 10,000
-    examples in the largest: smaller machines spend their time in Python, where threads wait for one another, larger ones keep
-    several threads busy. And no machine may be so much of the work that the others wait for it.
-    """
-    largest = max(sizes, default=0)
-    work = sum(n**2 for n in sizes)
-    nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)
-    enough = work * nonzeros >= len(sizes) * _WORTH_A_THREAD > 0
-    return enough and largest <= 10_000 and 4 * largest**2 <= work
-
-
-class _TrainingTime:
-    """The time that machines have been trained for so far, all together; compiling is never counted.
-
-    One after another, that of each adds up, without its certificate, trace and held-out errors. Side by side it is the time
-    since the first began: while one is certified, others are trained.
-    """
-
-    def __init__(self, spent_s: float, side_by_side: bool) -> None:
-        """``spent_s``: what was spent before the first."""
-        self._spent_s, self._side_by_side = spent_s, side_by_side
-        self._began = time.perf_counter() - seconds_compiling()
-
-    def seconds(self) -> float:
-        """So far; one after another, when none is being trained."""
-        since = time.perf_counter() - seconds_compiling() - self._began
-        return self._spent_s + since if self._side_by_side else self._spent_s
-
-    def add(self, seconds: float) -> None:
-        """A machine has been trained for so long."""
-        if not self._side_by_side:
-            self._spent_s += seconds
-
-
-def _time_spent(machines: list[Trained]) -> float:
-    """Seconds in which at least one machine was trained."""
-    spent = until_s = 0.0
-    for machine in sorted(machines, key=lambda machine: machine.since_s):
-        end_s = machine.since_s + machine.result.seconds
-        spent += max(0.0, end_s - max(machine.since_s, until_s))
-        until_s = max(until_s, end_s)
-    return spent
 
 
 def _check_type(config: TrainConfig) -> None:

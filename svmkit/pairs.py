@@ -1,6 +1,6 @@
 """From a Dataset and a TrainConfig to binary problems, by LIBSVM's rules: label order, one-vs-one pairs, weights, kernel.
 
-A class pair (i, j), i < j, is one binary Problem: class i is +1, j is −1, and the examples of both stand in file order, so
+A class pair (i, j), i < j, is one binary problem: class i is +1, j is −1, and the examples of both stand in file order, so
 that with two classes nothing is copied. Against the rest, j stands for every class but i.
 """
 
@@ -22,12 +22,23 @@ LARGEST_VALUE = 1e150
 
 
 class Pair(NamedTuple):
-    """One binary problem of a model: its two classes' positions (or REST), and the training row of each of its examples."""
+    """One binary machine: the positions of its classes (or REST), and the training row, y = ±1 and C_i of each example."""
 
     positive: int
     negative: int
     examples: Ints
-    problem: Problem
+    y: Floats
+    upper: Floats
+
+    def problem(self, dataset: Dataset, config: TrainConfig, kernel: Kernel) -> Problem:
+        """What is to be solved, among the examples of ``dataset``."""
+        rows = dataset.rows if len(self.examples) == dataset.n else dataset.rows.take(self.examples)
+        return Problem(rows, self.y, self.upper, kernel, bias_of(config))
+
+
+def bias_of(config: TrainConfig) -> Bias:
+    """The config's bias; free where it leaves that open."""
+    return "none" if config.bias == "none" else "free"
 
 
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
@@ -113,10 +124,8 @@ def costs(C: float, weights: Floats) -> Floats:
     return upper
 
 
-def pair_problem(
-    dataset: Dataset, config: TrainConfig, kernel: Kernel, members: list[Ints], factors: Floats, i: int, j: int
-) -> Pair:
-    """The binary problem of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
+def pair_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
+    """The machine of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
     negative = [c for c in range(len(members)) if c != i] if j == REST else [j]
     classes = [members[c] for c in (i, *negative)]
     together = np.concatenate(classes)
@@ -127,8 +136,4 @@ def pair_problem(
     C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
     with np.errstate(over="ignore"):
         weights = factor * dataset.weights[index]
-    upper = costs(C, weights)
-    rows = dataset.rows if len(index) == dataset.n else dataset.rows.take(index)
-    bias: Bias = "none" if config.bias == "none" else "free"
-    problem = Problem(rows, y, upper, kernel, bias)
-    return Pair(i, j, index, problem)
+    return Pair(i, j, index, y, costs(C, weights))

@@ -15,7 +15,7 @@ from svmkit.data import Dataset, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.matching import find_rows, foreign_rows
 from svmkit.model import Model
-from svmkit.pairs import group_classes, label_factors, pair_problem, usable_examples
+from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
 from svmkit.problem import LINEAR, Solution
 
 
@@ -36,9 +36,10 @@ def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Ce
     place = _find(model, dataset.rows, members)
     found = []
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
-        _, _, examples, problem = pair_problem(dataset, config, model.kernel, members, factors, i, j)
+        pair = pair_of(dataset, config, members, factors, i, j)
+        problem = pair.problem(dataset, config, model.kernel)
         position = np.full(dataset.n + 1, -1, dtype=np.int64)
-        position[examples] = np.arange(problem.n)
+        position[pair.examples] = np.arange(problem.n)
         basis, origin = model.rows.take(machine.index), position[place[machine.index]]
         found.append(certify(problem, Solution(basis, origin, machine.coef, machine.rho)))
     return found

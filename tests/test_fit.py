@@ -184,10 +184,11 @@ def test_sums_and_lists_of_the_machines() -> None:
     assert_allclose(found.gap, found.primal - found.dual)
     assert found.violation == max(m.certificate.violation for m in result.machines)
     for pair, _ in seen:
-        assert_array_equal(pair.problem.rows.to_dense(), dataset.rows.take(pair.examples).to_dense())
+        rows = pair.problem(dataset, TrainConfig(), result.model.kernel).rows
+        assert_array_equal(rows.to_dense(), dataset.rows.take(pair.examples).to_dense())
         labels = [int(dataset.y[e]) for e in pair.examples]
         first = int(result.model.labels[pair.positive])  # type: ignore[index]
-        assert_array_equal(pair.problem.y > 0, [label == first for label in labels])
+        assert_array_equal(pair.y > 0, [label == first for label in labels])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def upper_of(config: TrainConfig, weight: list[float] | None = None) -> list[Flo
     pairs: list[Pair] = []
     dataset = Dataset(rows, np.array([3.0, 5, 5, 3, 4]), None if weight is None else np.array(weight))
     fit(dataset, config, on_machine=lambda pair, _: pairs.append(pair))
-    return [pair.problem.upper for pair in pairs]
+    return [pair.upper for pair in pairs]
 
 
 def test_what_C_each_example_gets() -> None:

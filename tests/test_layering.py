@@ -16,7 +16,20 @@ ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "gather", "data", "parallel", "turns"),
     *("problem", "trace", "engine", "certificate", "maps", "solvers"),
     *("model", "calibrate", "metrics", "scaling", "compress"),
-    *("matching", "pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"),
+    *(
+        "matching",
+        "pairs",
+        "warm",
+        "assembly",
+        "schedule",
+        "mapped",
+        "fit",
+        "folds",
+        "machines",
+        "stream",
+        "active",
+        "recertify",
+    ),
     *("io", "cli", "__main__"),
 ]
 
@@ -50,6 +63,7 @@ SHARED = {
         "sdca_linear",
         "smo_pace",
         "smo_state",
+        "smo_together",
     },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
@@ -67,7 +81,7 @@ SHARED = {
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"}
+FITTING = {"pairs", "warm", "assembly", "schedule", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

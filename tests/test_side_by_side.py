@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmkit import _jit, parallel, solvers
+from svmkit import _jit, parallel, schedule, solvers
 from svmkit import fit as fit_module
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
@@ -49,7 +49,7 @@ N_MACHINES = 10
 
 
 def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
-    """Puts functions of the block solver's place."""
+    """Puts functions in the place of the block solver's, which then trains each machine alone."""
     module = solvers.solver("smo")
     names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "Options", "supports", "start", "advance")
     kept = {name: getattr(module, name) for name in names}
@@ -74,7 +74,8 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
 def test_what_is_trained_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
     members = [np.arange(size) for size in sizes]
     rows = Rows.from_dense(np.ones((2, nonzeros)))
-    assert fit_module._side_by_side(rows, fit_module._sizes(members, list(class_pairs(len(sizes))))) is expected
+    machines = schedule.sizes_of(members, list(class_pairs(len(sizes))))
+    assert schedule.side_by_side(rows, machines, schedule.jobs_of(machines, lambda n: False)) is expected
 
 
 def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +157,8 @@ def stopping_after(calls: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("calls", [0, 1, 30])
-def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: int) -> None:
+def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver_with(monkeypatch)
     heard: list[SolverResult] = []
     config = replace(CONFIG, eps=1e-9)
     found = fit(DATA, config, interrupted=stopping_after(calls), on_machine=lambda pair, result: heard.append(result))
@@ -180,6 +182,7 @@ def limits_seen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_time_limit_is_for_all_machines_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver_with(monkeypatch)
     found = fit(DATA, replace(CONFIG, eps=1e-9, time_limit_s=1e-9))
     assert [machine.status for machine in found.machines] == [Status.TIME_LIMIT] * N_MACHINES
     limits = limits_seen(monkeypatch)
@@ -256,5 +259,5 @@ def test_time_is_counted_once() -> None:
         fit_module.Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
-    assert fit_module._time_spent(machines) == 5.0
-    assert fit_module._time_spent([]) == 0.0
+    assert schedule.time_spent(machines) == 5.0
+    assert schedule.time_spent([]) == 0.0

@@ -14,7 +14,7 @@ from svmkit.errors import ModelError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import Model
-from svmkit.pairs import group_classes, kernel_of, pair_problem
+from svmkit.pairs import group_classes, kernel_of, pair_of
 from svmkit.solvers import NAMES, solver
 from svmkit.warm import Warm, first_alpha, join
 
@@ -37,12 +37,12 @@ def both(a: Dataset, b: Dataset) -> Dataset:
 def alpha(warm: Warm, config: TrainConfig, i: int = 0, j: int = 1) -> np.ndarray:
     dataset = warm.dataset
     labels, members = group_classes(dataset.y, np.arange(dataset.n))
-    pair = pair_problem(dataset, config, kernel_of(config, 3), members, np.ones(len(labels)), i, j)
-    found = first_alpha(warm, labels, i, j, pair.examples, pair.problem)
+    pair = pair_of(dataset, config, members, np.ones(len(labels)), i, j)
+    found = first_alpha(warm, labels, i, j, pair.examples, pair.problem(dataset, config, kernel_of(config, 3)))
     assert (found >= 0).all()
-    assert (found <= pair.problem.upper).all()
+    assert (found <= pair.upper).all()
     if config.bias != "none":
-        assert abs(pair.problem.y @ found) <= 1e-9 * found.sum()
+        assert abs(pair.y @ found) <= 1e-9 * found.sum()
     return found
 
 

@@ -178,7 +178,7 @@ def _check_binary(dataset: Dataset, data: str) -> None:
 
 def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporter) -> list[TrainConfig]:
     """The configs whose solvers take the problem; others are left out with their reason. UsageError where none is left."""
-    from svmkit.pairs import group_classes, kernel_of, label_factors, pair_problem, usable_examples
+    from svmkit.pairs import group_classes, kernel_of, label_factors, pair_of, usable_examples
     from svmkit.solvers import solver
 
     labels, members = group_classes(dataset.y, usable_examples(dataset))
@@ -187,7 +187,8 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
     factors = label_factors(configs[0], labels, reporter.warn)
     willing = []
     for config in configs:
-        problem: Problem = pair_problem(dataset, config, kernel_of(config, dataset.n_features), members, factors, 0, 1).problem
+        kernel = kernel_of(config, dataset.n_features)
+        problem: Problem = pair_of(dataset, config, members, factors, 0, 1).problem(dataset, config, kernel)
         reason = solver(config.solver).supports(problem)
         if reason is None:
             willing.append(config)

@@ -28,9 +28,11 @@ LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
 #: Rows of such a problem at most, and bytes that the tables may take: they should not leave the caches.
 MOST_ROWS, MOST_BYTES = 2048, 1 << 22
 #: After a step for every so many rows, if as many rows are made (half as many by single coordinates), most will be.
-_LOOK = 4
+LOOK = 4
+#: For sums that may be infinite, or nan, and then have to say so.
+_OVERFLOWS = {"contract"}
 #: Rows of a matrix that is made whole then, at most; or more, where blocks would be in float64 too.
-_MOST_WHOLE = 1024
+MOST_WHOLE = 1024
 
 
 class RowsByNeed:
@@ -55,10 +57,10 @@ class RowsByNeed:
 
     def steps(self, bias: bool, F: Floats, beta: Floats, lower: Floats, upper: Floats, eps: float, budget: int) -> int:
         """``qp.pair_steps``, without ``bias`` ``qp.coordinate_steps``, over all rows; fewer where it has ``given_up``."""
-        used, look = 0, len(F) // _LOOK
+        used, look = 0, len(F) // LOOK
         while used < budget:
             if self._steps == look and np.count_nonzero(self._made) >= (look if bias else look // 2):
-                self.given_up = len(F) > _MOST_WHOLE and training_precision(self._engine.rows, self._engine.kernel) == "f4"
+                self.given_up = len(F) > MOST_WHOLE and training_precision(self._engine.rows, self._engine.kernel) == "f4"
                 if self.given_up:
                     break
                 self._make_all()
@@ -91,25 +93,24 @@ class RowsByNeed:
         self._made[:] = 1
 
 
-@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
 def product_of_rows(K: Floats, beta: Floats) -> Floats:
     """Kβ (m,) from the rows of K (m, m or more) where β is not 0, summed in one order whatever the number of threads."""
-    support = np.flatnonzero(beta)
-    product: Floats = np.einsum("s,sm->m", beta[support], K[support, : len(beta)])
+    product = np.empty(len(beta))
+    _product(K, beta, product)
     return product
 
 
-def suits(rows: Rows, kernel: Kernel) -> bool:
-    """Whether these loops take the rows, their tables are small enough, and blocks are not made far sooner by counting."""
-    if rows.n > MOST_ROWS or kernel.kind == PRECOMPUTED or rows.form == "dense":
+def suits(rows: Rows, kernel: Kernel, n: int) -> bool:
+    """Whether these loops take ``n`` of the rows, whose tables are small enough and blocks not made far sooner by counting."""
+    if n > MOST_ROWS or kernel.kind == PRECOMPUTED or rows.form == "dense":
         return False
-    if 8 * (rows.n + table_columns("f8")) * (rows.n_features + 1) > MOST_BYTES:
+    if 8 * (n + table_columns("f8")) * (rows.n_features + 1) > MOST_BYTES:
         return False
-    return rows.n <= _MOST_WHOLE or layout_of(rows, rows, kernel, "f4").form != "binary"
+    return n <= MOST_WHOLE or layout_of(rows, rows, kernel, "f4").form != "binary"
 
 
 @helper(ORDERED)
-def _make(source: Any, K: Any, i: Any) -> None:
+def make(source: Any, K: Any, i: Any) -> None:
     """Makes row i of K where it is not made."""
     kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made = source
     if made[i] == 0:
@@ -129,8 +130,8 @@ def _make(source: Any, K: Any, i: Any) -> None:
                 )
 
 
-@compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
-def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
+@helper(ORDERED)
+def spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
     """All rows as columns of tables: one below the other in W, their norms in h."""
     width = W.shape[1]
     n_tables = len(h) // width
@@ -140,8 +141,29 @@ def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any,
         scatter(indptr, indices, data, half, every, t * width, min((t + 1) * width, len(every)), table, own)
 
 
+@compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
+def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
+    spread(indptr, indices, data, half, every, W, h)
+
+
+@helper(_OVERFLOWS)
+def product_of(K: Any, beta: Any, product: Any) -> None:
+    """product (m,) = Kβ from the rows of K where β is not 0, one after another."""
+    product[:] = 0.0
+    for s in range(len(beta)):
+        if beta[s] != 0.0:
+            b, row = beta[s], K[s]
+            for c in range(len(product)):
+                product[c] += b * row[c]
+
+
+@compiled("void(f8[:, :], f8[:], f8[:])", _OVERFLOWS)
+def _product(K: Any, beta: Any, product: Any) -> None:
+    product_of(K, beta, product)
+
+
 def _entry(steps: Any, name: str) -> Compiled:
-    """``steps`` over rows that ``_make`` makes."""
+    """``steps`` over rows that ``make`` makes."""
 
     def entry(
         kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any,
@@ -155,5 +177,5 @@ def _entry(steps: Any, name: str) -> Compiled:
     return compiled(f"i8({rows}{tables}f8[:, :], {'f8[:], ' * 7}f8, i8)", name=name)(entry)
 
 
-_pair_steps = _entry(pair_steps_over(_make), "pair_steps")
-_coordinate_steps = _entry(coordinate_steps_over(_make), "coordinate_steps")
+_pair_steps = _entry(pair_steps_over(make), "pair_steps")
+_coordinate_steps = _entry(coordinate_steps_over(make), "coordinate_steps")

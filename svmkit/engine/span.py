@@ -46,6 +46,7 @@ class Span:
             self.of, self.last = active, []
         self.last = [*self.last[1 - _KEPT :], (active.beta.copy(), active.F.copy())]
 
+    @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, nothing is found to be better
     def minimise(self, variables: ActiveSet, most_held: int) -> float:
         """Takes the active variables to the minimum in the span, at most ``most_held`` of them held; returns ‖Δβ‖².
 

@@ -24,8 +24,9 @@ from svmkit.io.libsvm_data import line_heads
 _PIECE_VALUES, _VALUE_BYTES = 1 << 18, 16
 #: Powers of ten from 10^−60 on, each the nearest double.
 _LEAST = -60
-#: A little less than half of 2^−23, and the least of single precision's steps, likewise.
-_HALF_STEP, _LEAST_HALF = 0.999 * 2.0**-24, 0.999 * 2.0**-150
+#: A little less than half of 2^−23, by more than rounding in double precision; the least of single precision's steps, likewise.
+_SURE = 1.0 - 2.0**-20
+_HALF_STEP, _LEAST_HALF = _SURE * 2.0**-24, _SURE * 2.0**-150
 _E = 101
 
 
@@ -120,7 +121,7 @@ def _value(value: Any, tens: Any, out: Any, at: Any) -> Any:
 
 @helper()
 def _half_a_step(size: Any) -> Any:
-    """Numbers no further from ``size`` than this, and no others but for a thousandth part, round to it in single precision."""
+    """Numbers no further from ``size`` than this, and no others but for a millionth part, round to it in single precision."""
     power = 1.0
     while power * 2.0 <= size:
         power *= 2.0

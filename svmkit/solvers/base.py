@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import inf, isfinite, isnan
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from svmkit._jit import seconds_compiling
 from svmkit.certificate import Certificate, certify
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
@@ -36,7 +36,7 @@ class Solver(Protocol):
     EXACT: it ends when the KKT violation is at most eps. One that is not ends by its default number of epochs or its own
     tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
     that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
-    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot.
+    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. It may offer ``together`` (see Together).
     """
 
     SUMMARY: str
@@ -78,6 +78,28 @@ class OnlineSolver(Solver, Protocol):
 
     def progress(self, state: Any) -> Progress:
         """Examples learned (and steps of ``finish``), kernel values used, size of the basis; takes no time to speak of."""
+
+
+class Machine(NamedTuple):
+    """The rows that a machine's examples are, and y = ±1 and C_i of each; all (n,)."""
+
+    examples: Ints
+    y: Floats
+    upper: Floats
+
+
+class Together(Protocol):
+    """Machines among the same rows, trained several in a call.
+
+    A solver may offer it as ``together(rows, kernel, options, sizes) → Together | None``, None where machines of ``sizes``
+    examples gain nothing.
+    """
+
+    def takes(self, n: int) -> bool:
+        """Whether machines of ``n`` examples may be trained so."""
+
+    def train(self, machines: Sequence[Machine], bias: Bias, eps: float, max_iter: int | None) -> list[SolverResult | None]:
+        """What ``run`` would have returned for each, or None where ``run`` is to find that out."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +176,7 @@ def run(
     reason = solver.supports(problem)
     if reason is not None:
         raise UsageError(reason)
-    clock = _Clock()
+    clock = Clock()
     recorder = _Recorder(problem, on_trace, holdout_error)
     state = solver.start(problem, options, eps, seed)
     stops = _Stops(limits, interrupted)
@@ -187,7 +209,7 @@ def run(
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
-        status=_verdict(status, certificate, eps, float(problem.upper.sum())) if solver.EXACT else status,
+        status=verdict(status, certificate, eps, problem.upper) if solver.EXACT else status,
         certificate=certificate,
         steps=progress.steps,
         kernel_evaluations=progress.kernel_evaluations,
@@ -202,12 +224,12 @@ def _growth(call_s: float) -> int:
     return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2
 
 
-def _verdict(status: Status, certificate: Certificate, eps: float, cost: float) -> Status:
-    """How an exact solver's run ended, once its violation has been computed from fresh kernel values; ``cost``: Σ C_i.
+def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats) -> Status:
+    """How an exact solver's run ended, once its violation has been computed from fresh kernel values.
 
     A violation of v leaves a gap of at most v Σ C_i: where it is larger, rounding has hidden most of the violation.
     """
-    close = not certificate.gap > 2.0 * eps * cost
+    close = not certificate.gap > 2.0 * eps * float(upper.sum())
     if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
         return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
     if status is Status.STALLED and close and certificate.violation <= eps:
@@ -303,21 +325,23 @@ class _Patience:
         return self._since >= self._patience
 
 
-class _Clock:
-    """Seconds since it was made, less compiling and what went on inside ``stopped()``."""
+class Clock:
+    """Tells the seconds since it was made, less compiling and what went on inside ``stopped()``."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter() - seconds_compiling()
 
     def seconds(self) -> float:
+        """So far."""
         return time.perf_counter() - seconds_compiling() - self._start
 
     def stopped(self) -> _Stopped:
+        """A context whose time does not count."""
         return _Stopped(self)
 
 
 class _Stopped:
-    def __init__(self, clock: _Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def __enter__(self) -> None:

@@ -19,7 +19,7 @@ features are so large that no α in float64 makes w good enough, that w itself i
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
-up to 1024 have them all made, larger ones turn to rounds.
+up to 1024 have them all made, larger ones turn to rounds. Several such machines of one data set go together (smo_together.py).
 
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
@@ -39,13 +39,14 @@ from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
 from svmkit.solvers import newton
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
     current,
+    most_steps,
     note,
     refresh,
     return_to_the_best,
@@ -54,6 +55,7 @@ from svmkit.solvers.smo_state import (
     use,
     use_float64,
 )
+from svmkit.solvers.smo_together import SmallMachines, small_machines
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -73,9 +75,8 @@ _LOOK_SHARE = 0.05
 #: Variables of a round; all, up to the second number, where rows have as many nonzeros as the third: recomputing their kernel
 #: values round by round takes up to three times as long.
 _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
-#: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
-#: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
-_BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: After so many steps in unfinished blocks, one after another, rounding may be what keeps them from finishing.
+_MOST_UNFINISHED = 2_000_000
 #: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share
 #: of the objective, are at an optimum that rounding hides.
 _HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
@@ -112,7 +113,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     size = min(options.working_set or _block_size(problem.rows, len(dual.sign)), len(dual.sign))
     one_block = len(dual.sign) <= min(size, _BLOCK)  # no row but the block's own: float64 costs little there
     engine = needed = None
-    if not options.working_set and by_need.suits(problem.rows, problem.kernel):
+    if not options.working_set and by_need.suits(problem.rows, problem.kernel, problem.n):
         engine = Engine(problem.rows, problem.kernel, "f8", by_need.LAYOUT)
         needed = None if engine.packed.far else by_need.RowsByNeed(engine)
     if engine is None or needed is None:
@@ -140,6 +141,11 @@ def _block_size(rows: Rows, m: int) -> int:
     return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK
 
 
+def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> SmallMachines | None:
+    """What trains small machines among ``rows`` several in a call; None where there are none, or options want other blocks."""
+    return None if options.working_set else small_machines(rows, kernel, sizes)
+
+
 def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more pair (without bias, coordinate) steps."""
     left = budget
@@ -165,7 +171,7 @@ def advance(state: State, budget: int) -> Progress:
 
 def _go_on(state: State, block: Block, budget: int) -> int:
     """At most ``budget`` more steps in the open block, and its end; returns how many."""
-    most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
+    most = most_steps(len(block.place))
     allowed = min(budget, most - block.steps)
     used = _steps(state, block, allowed)
     finished = used < allowed

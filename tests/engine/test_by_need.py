@@ -102,8 +102,8 @@ def test_many_rows_are_left_to_blocks_only_where_these_would_be_in_float32() -> 
 
 def test_what_these_loops_take() -> None:
     rows, _ = clouds(50, 1.0)
-    assert by_need.suits(rows, Kernel(RBF, gamma=1.0))
-    assert not by_need.suits(rows, Kernel(PRECOMPUTED))
-    assert not by_need.suits(rows._replace(n_features=by_need.MOST_BYTES), Kernel(RBF, gamma=1.0))
-    many, _ = clouds(by_need.MOST_ROWS + 1, 1.0)
-    assert not by_need.suits(many, Kernel(RBF, gamma=1.0))
+    rbf = Kernel(RBF, gamma=1.0)
+    assert by_need.suits(rows, rbf, 50)
+    assert not by_need.suits(rows, Kernel(PRECOMPUTED), 50)
+    assert not by_need.suits(rows._replace(n_features=by_need.MOST_BYTES), rbf, 50)
+    assert not by_need.suits(rows, rbf, by_need.MOST_ROWS + 1)

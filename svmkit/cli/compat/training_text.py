@@ -62,7 +62,7 @@ class TrainingText:
         svm_trains_own = result.report is not None  # which end as svm-train's do, whatever fresh kernel values say
         if not svm_trains_own and result.status is Status.CONVERGED:
             return
-        if result.steps >= most_steps(pair.problem.n):
+        if result.steps >= most_steps(len(pair.examples)):
             warn("\nWARNING: reaching max number of iterations")
         elif not svm_trains_own:
             warn(
@@ -82,7 +82,7 @@ def _block(pair: Pair, result: SolverResult) -> str:
 
 
 def _figures(pair: Pair, result: SolverResult) -> PairReport:
-    solution, upper = result.solution, pair.problem.upper
+    solution, upper = result.solution, pair.upper
     alpha = np.abs(solution.coef)
     return PairReport(
         progress="*",

@@ -1,0 +1,200 @@
+"""Small machines trained together: the results are those of each alone, and what cannot be done together is left to smo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from svmkit import fit as fit_module
+from svmkit import parallel, schedule
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows
+from svmkit.engine import by_need
+from svmkit.fit import FitResult, fit
+from svmkit.io.model_libsvm import model_text
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
+from svmkit.solvers import smo, smo_together
+from svmkit.solvers.base import SolverResult
+from svmkit.trace import Progress, Status
+from svmkit.warm import join
+
+CONFIG = TrainConfig(C=4.0, gamma=0.3)
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(threads: None) -> None:
+    parallel.use_threads(2)
+
+
+def classes(sizes: list[int], spread: float = 1.0, columns: int = 6) -> Dataset:
+    """Clouds of points, a class each, a third of the values 0, some points twice."""
+    rng = np.random.default_rng(11)
+    y = np.repeat(np.arange(len(sizes), dtype=float), sizes)
+    X = 2.0 * rng.normal(size=(len(sizes), columns))[y.astype(int)] + spread * rng.normal(size=(len(y), columns))
+    X[rng.random(X.shape) < 0.33] = 0.0
+    X[1::7] = X[::7][: len(X[1::7])]
+    order = rng.permutation(len(y))
+    return Dataset(Rows.from_dense(X[order]), y[order], weight=rng.choice([0.5, 1.0, 3.0], len(y)))
+
+
+DATA = classes([40, 3, 90, 1, 150, 64])
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes smo train each machine by itself."""
+    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "WARM", "Options", "supports", "start", "advance", "solution")
+    solver = SimpleNamespace(**{name: getattr(smo, name) for name in names})
+    monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
+
+
+def count_together(monkeypatch: pytest.MonkeyPatch) -> list[SolverResult | None]:
+    """What machines trained together come to, as they come."""
+    results: list[SolverResult | None] = []
+    train = smo_together.SmallMachines.train
+
+    def counted(self: Any, *args: Any) -> list[SolverResult | None]:
+        found = train(self, *args)
+        results.extend(found)
+        return found
+
+    monkeypatch.setattr(smo_together.SmallMachines, "train", counted)
+    return results
+
+
+def assert_same(found: FitResult, expected: FitResult) -> None:
+    assert model_text(found.model) == model_text(expected.model)
+    for one, other in zip(found.machines, expected.machines, strict=True):
+        assert (one.status, one.steps, one.kernel_evaluations) == (other.status, other.steps, other.kernel_evaluations)
+        assert np.array_equal(one.solution.origin, other.solution.origin)
+        assert np.array_equal(one.solution.coef, other.solution.coef)
+        assert one.solution.rho == other.solution.rho
+        assert np.array_equal(one.solution.basis.to_dense(), other.solution.basis.to_dense())
+        ours, theirs = one.certificate, other.certificate
+        scale = 1e-12 * max(1.0, abs(theirs.primal))
+        assert_allclose([ours.primal, ours.dual, ours.gap], [theirs.primal, theirs.dual, theirs.gap], atol=scale, rtol=1e-12)
+        assert_allclose([ours.violation, ours.noise], [theirs.violation, theirs.noise], atol=1e-13, rtol=1e-12)
+
+
+KERNELS: dict[str, dict[str, Any]] = {
+    "linear": {"kernel": "linear"},
+    "polynomial": {"kernel": "polynomial", "gamma": 0.2, "coef0": 1.0, "degree": 2},
+    "rbf": {},
+    "sigmoid": {"kernel": "sigmoid", "gamma": 0.01},
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_results_are_those_of_each_machine_alone(
+    kernel: str, bias: Any, multiclass: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(CONFIG, bias=bias, multiclass=multiclass, class_weight=((2, 0.3),), **KERNELS[kernel])
+    together = count_together(monkeypatch)
+    found = fit(DATA, config)
+    assert len([result for result in together if result is not None]) >= len(found.machines) // 3
+    alone(monkeypatch)
+    assert_same(found, fit(DATA, config))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_neither_threads_nor_company_make_a_difference(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = fit(DATA, CONFIG)
+    parallel.use_threads(n_threads)
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    assert_same(fit(DATA, CONFIG), expected)
+
+
+def test_machines_whose_rows_are_nearly_all_needed() -> None:
+    """Their kernel matrices are made whole on the way, as by_need.py does; classes overlap."""
+    data = classes([120, 130, 140], spread=4.0)
+    found = fit(data, CONFIG)
+    assert sorted(machine.kernel_evaluations for machine in found.machines) == [n**2 for n in (250, 260, 270)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_iter": 3},  # steps that are cut off
+        {"C": 1e7, "eps": 1e-9, "kernel": "polynomial", "gamma": 5.0, "degree": 4},  # more steps than a block may take
+        {"kernel": "polynomial", "gamma": 1e60, "degree": 9},  # kernel values that overflow
+    ],
+    ids=["few steps", "many steps", "overflow"],
+)
+def test_machines_that_do_not_converge_are_left_to_smo(changes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, config = classes([30, 40, 50], spread=3.0), replace(CONFIG, **changes)
+    together = count_together(monkeypatch)
+    found = fit(data, config)
+    assert None in together
+    alone(monkeypatch)
+    expected = fit(data, config)
+    assert model_text(found.model) == model_text(expected.model)
+    assert [machine.status for machine in found.machines] == [machine.status for machine in expected.machines]
+    assert [machine.steps for machine in found.machines] == [machine.steps for machine in expected.machines]
+
+
+def test_listeners_hear_each_machine_in_order() -> None:
+    heard: list[Any] = []
+    found = fit(
+        DATA,
+        CONFIG,
+        on_progress=lambda seconds, progress: heard.append((seconds, progress)),
+        on_machine=lambda pair, result: heard.append((pair, result)),
+    )
+    said, machines = heard[::2], heard[1::2]
+    assert [result for _, result in machines] == list(found.machines)
+    assert [(pair.positive, pair.negative) for pair, _ in machines] == [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    assert [progress.steps for _, progress in said] == [machine.steps for machine in found.machines]
+    assert all(isinstance(progress, Progress) and progress.done for _, progress in said)
+    seconds = [second for second, _ in said]
+    assert seconds == sorted(seconds)
+    assert 0.0 < found.seconds <= seconds[-1] * 1.001
+
+
+def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    parallel.use_threads(1)
+    heard: list[SolverResult] = []
+    found = fit(DATA, CONFIG, interrupted=lambda: bool(heard), on_machine=lambda pair, result: heard.append(result))
+    assert found.status is Status.INTERRUPTED
+    assert found.machines[0].status is Status.CONVERGED
+    assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
+
+
+def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    parallel.use_threads(1)
+    fit(DATA, CONFIG)  # compiles
+    found = fit(DATA, replace(CONFIG, time_limit_s=1e-7))
+    assert found.status is Status.TIME_LIMIT
+    assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
+
+
+def test_what_is_trained_together() -> None:
+    options = smo.Options()
+    rbf = Kernel(RBF, gamma=1.0)
+    rows = classes([30, 30, 30]).rows
+    found = smo.together(rows, rbf, options, [60, 60, 2000])
+    assert found is not None
+    assert found.takes(by_need.MOST_WHOLE)
+    assert not found.takes(by_need.MOST_WHOLE + 1)
+    assert smo.together(rows, rbf, options, [60, 2000, 2000]) is None  # one small machine alone
+    assert smo.together(rows, rbf, smo.Options(working_set=64), [60, 60, 60]) is None
+    assert smo.together(rows, Kernel(PRECOMPUTED), options, [60, 60, 60]) is None
+    assert smo.together(rows._replace(n_features=by_need.MOST_BYTES), Kernel(LINEAR), options, [60, 60, 60]) is None
+    far = rows._replace(data=1e5 * rows.data)
+    assert smo.together(far, rbf, options, [60, 60, 60]) is None
+
+
+def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fit(DATA, CONFIG).model
+    together = count_together(monkeypatch)
+    fit(DATA, CONFIG, on_trace=lambda row: None)
+    fit(DATA, replace(CONFIG, max_evaluations=10**6))
+    fit(DATA, CONFIG, warm=join(DATA, first))
+    assert together == []
