@@ -12,8 +12,9 @@ from numpy import uint64
 from svmkit._jit import helper, intrinsic
 
 _ONE = uint64(1)
-#: Elements of a row of single precision to a cache line.
-_LINE = uint64(16)
+#: Elements of a row of single precision to a cache line, and those asked for at most: where a row goes on, the CPU has seen by
+#: then that it is read in order, and asking for all of it takes a fifth longer (1024 features; 128 gain a quarter).
+_LINE, _MOST = uint64(16), uint64(128)
 
 
 def _make_prefetch() -> Any:
@@ -52,8 +53,9 @@ def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -
 
 @helper()
 def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -> None:
-    """All of the row ``near``: many cache lines, in a place known without looking."""
-    k, end = uint64(indptr[uint64(near)]), uint64(indptr[uint64(near) + _ONE])
+    """The begin of the row ``near``, several cache lines in a place known without looking."""
+    k = uint64(indptr[uint64(near)])
+    end = min(uint64(indptr[uint64(near) + _ONE]), k + _MOST)
     while k < end:
         prefetch(data, k)
         k += _LINE

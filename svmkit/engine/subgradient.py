@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
+from svmkit.engine.prefetch import ASK_FOR_ROW
 from svmkit.engine.rng import below
 
 #: How iterates are averaged.
@@ -35,6 +36,8 @@ KEPT, KEPT_SUM, WEIGHTS, NORM2 = range(4)
 SCALE, SCALE_SUM, V_NORM2 = 0, 1, 3
 #: More places in the ``sums`` of a stream.
 V_CONSTANT, LATE_CONSTANT, STREAM_SUMS = range(4, 7)
+#: Draws ahead at which an example's place and values are asked for.
+_FAR, _NEAR = 8, 4
 #: Places in ``counts``: t; examples with a margin below 1; supports (kernel); kernel values on demand (kernel).
 T, HITS, SUPPORTS, ON_DEMAND = range(4)
 
@@ -134,7 +137,7 @@ def _renew(v: Any, late_v: Any, sums: Any) -> None:
     sums[SCALE], sums[SCALE_SUM] = 1.0, 0.0
 
 
-def _linear_loop(dot_row: Any, add_row: Any) -> Any:
+def _linear_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
     def loop(
         indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
         v: Any, a: Any, late_v: Any, late_a: Any, sums: Any, counts: Any, hits: Any,
@@ -149,7 +152,9 @@ def _linear_loop(dot_row: Any, add_row: Any) -> Any:
             n_hits = 0
             dot = 0.0
             for j in range(k):
-                i = below(seed, stream, s * k + j, n)
+                drawn = s * k + j
+                ask_for_row(below(seed, stream, drawn + _FAR, n), below(seed, stream, drawn + _NEAR, n), indptr, indices, data)
+                i = below(seed, stream, drawn, n)
                 if square[i] > 0:
                     response = dot_row(indices, data, indptr[i], indptr[i + 1], v)
                     if y[i] * sums[SCALE] * response < 1:
@@ -186,7 +191,7 @@ linear_steps = {
         f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8, i8, f8, i8, i8, i8, i8, i8)",
         ORDERED,
         name=f"linear_steps_{form}",
-    )(_linear_loop(DOT[form], ADD[form]))
+    )(_linear_loop(DOT[form], ADD[form], ASK_FOR_ROW[form]))
     for form, rows in ROWS.items()
 }
 
