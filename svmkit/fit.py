@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from svmkit.pairs import (
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, time_spent
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Machine, Solver, SolverResult, Together, options_of, run
+from svmkit.solvers.base import Clock, Machine, Solver, SolverResult, Together, options_of, run
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, check_solver, first_alpha
@@ -121,10 +122,10 @@ def fit(
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
     pairs = list(class_pairs(len(labels), multiclass))
     sizes = sizes_of(members, pairs)
-    in_peace = warm is None and on_map is None and on_trace is None and config.max_evaluations is None
-    offer: Callable[..., Together | None] | None = getattr(module, "together", None) if in_peace else None
+    plain = warm is None and on_map is None and on_trace is None and config.max_evaluations is None
+    offer: Callable[..., Together | None] | None = getattr(module, "together", None) if plain else None
     together = None if offer is None else offer(dataset.rows, kernel, options, sizes)
-    jobs = jobs_of(sizes, (lambda n: False) if together is None else together.takes)
+    jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
     trained: list[Trained | None] = [None] * len(pairs)
     beside = on_trace is None and side_by_side(dataset.rows, sizes, jobs)
     spent = TrainingTime(0.0 if on_map is None else on_map.seconds, beside)
@@ -138,7 +139,7 @@ def fit(
         if on_machine is not None:
             turn.say(partial(on_machine, pair, result))
 
-    def train_alone(number: int, turn: Turn) -> None:
+    def train_alone(number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
         i, j = pairs[number]
         pair = pair_of(dataset, config, members, factors, i, j)
         problem = pair.problem(dataset, config, kernel)
@@ -160,24 +161,26 @@ def fit(
         )
         if on_map is not None and config.certificate_of == "kernel":
             result = mapped.of_the_kernel(on_map.map, result, pair.problem(own, config, own_kernel))
-        done(number, pair, result, since_s, turn)
+        done(number, pair, replace(result, seconds=result.seconds + in_vain_s), since_s, turn)
 
     def train(numbers: list[int], turn: Turn) -> None:
-        if together is None or len(numbers) == 1 or interrupted() or time_left_s() == 0.0:
+        if together is None or len(numbers) == 1 or turn.stopped() or interrupted() or time_left_s() == 0.0:
             for number in numbers:
                 train_alone(number, turn)
             return
-        since_s = spent.seconds()
+        since_s, clock = spent.seconds(), Clock()
         group = [pair_of(dataset, config, members, factors, *pairs[number]) for number in numbers]
         results = together.train([Machine(*pair[2:]) for pair in group], bias_of(config), config.eps, config.max_iter)
+        each_s = clock.seconds() / len(numbers)
         for number, pair, result in zip(numbers, group, results, strict=True):
             if result is None:
-                train_alone(number, turn)
+                train_alone(number, turn, each_s)
+                since_s = spent.seconds()
                 continue
             if on_progress is not None:
-                turn.say(partial(on_progress, since_s + result.seconds, _last_of(result)), passing=True)
-            done(number, pair, result, since_s, turn)
-            since_s += result.seconds
+                turn.say(partial(on_progress, since_s + each_s, _last_of(result)), passing=True)
+            done(number, pair, replace(result, seconds=each_s), since_s, turn)
+            since_s += each_s
 
     run_in_turn(lambda job, turn: train(jobs[job], turn), len(jobs), beside)
     machines = [machine for machine in trained if machine is not None]

@@ -11,9 +11,9 @@ from svmkit.assembly import Trained
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
 
-#: Kernel values of machines that are trained in one call: enough that the call costs little beside them, and few enough that
-#: threads end together and interruptions are heard.
-_IN_ONE_CALL = 2_000_000
+#: Work of a call for several machines at most, some twentieth of a second, and how many machines: interruptions and time limits
+#: are heard between calls, and threads should end together.
+_IN_ONE_CALL, _MOST_IN_ONE_CALL = 20_000_000, 64
 #: Kernel values, times the nonzeros of a row, of a machine that is worth a thread of its own.
 _WORTH_A_THREAD = 16_000_000
 
@@ -24,18 +24,21 @@ def sizes_of(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
     return [n if j == REST else len(members[i]) + len(members[j]) for i, j in pairs]
 
 
-def jobs_of(sizes: list[int], is_small: Callable[[int], bool]) -> list[list[int]]:
-    """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone."""
+def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[list[int]]:
+    """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone.
+
+    ``work_of`` says how much work, at most, a machine is when it is trained with others; inf where it cannot be.
+    """
     jobs: list[list[int]] = []
-    work: float = inf
+    so_far = inf
     for number, n in enumerate(sizes):
-        small = is_small(n)
-        if small and work + n**2 <= _IN_ONE_CALL:
+        work = work_of(n)
+        if so_far + work <= _IN_ONE_CALL and len(jobs[-1]) < _MOST_IN_ONE_CALL:
             jobs[-1].append(number)
-            work += n**2
+            so_far += work
         else:
             jobs.append([number])
-            work = n**2 if small else inf
+            so_far = work
     return jobs
 
 

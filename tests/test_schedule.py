@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 
 from svmkit import schedule
 from svmkit.data import Rows
+
+
+def work(n: int) -> float:
+    """Machines of up to 1000 examples are small."""
+    return 8000.0 * n if n <= 1000 else inf
 
 
 @pytest.mark.parametrize(
@@ -16,12 +23,13 @@ from svmkit.data import Rows
         ([10], [[0]]),
         ([10, 20, 30], [[0, 1, 2]]),
         ([10, 2000, 20, 30, 3000], [[0], [1], [2, 3], [4]]),  # those that are not small stand alone, and part the others
-        ([1000] * 5, [[0, 1], [2, 3], [4]]),  # two million values
+        ([1000] * 5, [[0, 1], [2, 3], [4]]),  # twenty million units of work
         ([2000, 2000], [[0], [1]]),
+        ([1] * 70, [list(range(64)), list(range(64, 70))]),
     ],
 )
 def test_small_machines_that_follow_one_another_go_together(sizes: list[int], expected: list[list[int]]) -> None:
-    assert schedule.jobs_of(sizes, lambda n: n <= 1000) == expected
+    assert schedule.jobs_of(sizes, work) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,4 +44,4 @@ def test_small_machines_that_follow_one_another_go_together(sizes: list[int], ex
 )
 def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list[int], expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, 16)))
-    assert schedule.side_by_side(rows, sizes, schedule.jobs_of(sizes, lambda n: n <= 1000)) is expected
+    assert schedule.side_by_side(rows, sizes, schedule.jobs_of(sizes, work)) is expected

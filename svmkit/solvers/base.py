@@ -95,11 +95,11 @@ class Together(Protocol):
     examples gain nothing.
     """
 
-    def takes(self, n: int) -> bool:
-        """Whether machines of ``n`` examples may be trained so."""
+    def work(self, n: int) -> float:
+        """The work, at most, of training a machine of ``n`` examples so, some 2.5 ns a unit; inf where that cannot be."""
 
     def train(self, machines: Sequence[Machine], bias: Bias, eps: float, max_iter: int | None) -> list[SolverResult | None]:
-        """What ``run`` would have returned for each, or None where ``run`` is to find that out."""
+        """What ``run`` would have returned for each but for its seconds, or None where ``run`` is to find that out."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ from svmkit.solvers.smo_state import (
     Block,
     State,
     current,
-    most_steps,
     note,
     refresh,
     return_to_the_best,
@@ -75,8 +74,9 @@ _LOOK_SHARE = 0.05
 #: Variables of a round; all, up to the second number, where rows have as many nonzeros as the third: recomputing their kernel
 #: values round by round takes up to three times as long.
 _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
-#: After so many steps in unfinished blocks, one after another, rounding may be what keeps them from finishing.
-_MOST_UNFINISHED = 2_000_000
+#: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
+#: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
+_BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 #: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share
 #: of the objective, are at an optimum that rounding hides.
 _HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
@@ -171,7 +171,7 @@ def advance(state: State, budget: int) -> Progress:
 
 def _go_on(state: State, block: Block, budget: int) -> int:
     """At most ``budget`` more steps in the open block, and its end; returns how many."""
-    most = most_steps(len(block.place))
+    most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
     allowed = min(budget, most - block.steps)
     used = _steps(state, block, allowed)
     finished = used < allowed

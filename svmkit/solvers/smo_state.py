@@ -21,14 +21,6 @@ from svmkit.engine.span import Span
 from svmkit.problem import LINEAR, Problem, Solution
 from svmkit.solvers.smo_pace import Pace
 
-#: Steps after which a block is closed, finished or not: so many a variable, but always as many as the second number.
-_BLOCK_STEPS, _LEAST_BLOCK_STEPS = 64, 20_000
-
-
-def most_steps(n: int) -> int:
-    """After how many steps a block of ``n`` variables is closed, finished or not."""
-    return max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * n)
-
 
 @dataclass
 class Block:

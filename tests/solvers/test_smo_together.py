@@ -81,7 +81,7 @@ def assert_same(found: FitResult, expected: FitResult) -> None:
 
 
 KERNELS: dict[str, dict[str, Any]] = {
-    "linear": {"kernel": "linear"},
+    "linear": {"kernel": "linear", "C": 0.02},
     "polynomial": {"kernel": "polynomial", "gamma": 0.2, "coef0": 1.0, "degree": 2},
     "rbf": {},
     "sigmoid": {"kernel": "sigmoid", "gamma": 0.01},
@@ -106,7 +106,7 @@ def test_results_are_those_of_each_machine_alone(
 def test_neither_threads_nor_company_make_a_difference(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fit(DATA, CONFIG)
     parallel.use_threads(n_threads)
-    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     assert_same(fit(DATA, CONFIG), expected)
 
 
@@ -138,6 +138,50 @@ def test_machines_that_do_not_converge_are_left_to_smo(changes: Any, monkeypatch
     assert [machine.steps for machine in found.machines] == [machine.steps for machine in expected.machines]
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("eps", [0.9, 1.0, 1.5, 3.0])
+def test_a_coarse_tolerance_ends_before_the_first_step(bias: Any, eps: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(CONFIG, eps=eps, bias=bias)
+    found = fit(DATA, config)
+    alone(monkeypatch)
+    assert_same(found, fit(DATA, config))
+
+
+def test_what_is_done_in_vain_counts_as_time() -> None:
+    """In a run of machines some of which do not end together with the others."""
+    parallel.use_threads(1)
+    data, config = classes([60, 70, 80, 90], spread=3.0), replace(CONFIG, C=1e5, eps=1e-6)
+    seconds: list[float] = []
+    found = fit(data, config, on_progress=lambda second, progress: seconds.append(second))
+    assert seconds == sorted(seconds)
+    assert_allclose(found.seconds, sum(machine.seconds for machine in found.machines), rtol=1e-9)
+
+
+class Asked:
+    """Says yes from the time on that it is asked for the ``count``-th time."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
+    """Hundreds of hard ones: a call works on a few of them for a short time, and none is trained once the limit is over."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(60.0), 10)
+    hard = Dataset(Rows.from_dense(100.0 * rng.normal(size=(600, 2))), y)
+    config = replace(CONFIG, kernel="linear", C=1e9)
+    found = fit(hard, config, interrupted=Asked(3))
+    assert found.status is Status.INTERRUPTED
+    assert sum(machine.steps > 0 for machine in found.machines) <= 3 * schedule._MOST_IN_ONE_CALL
+    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), [20] * 1770)
+    assert together is not None
+    assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in schedule.jobs_of([20] * 1770, together.work))
+
+
 def test_listeners_hear_each_machine_in_order() -> None:
     heard: list[Any] = []
     found = fit(
@@ -157,7 +201,7 @@ def test_listeners_hear_each_machine_in_order() -> None:
 
 
 def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     parallel.use_threads(1)
     heard: list[SolverResult] = []
     found = fit(DATA, CONFIG, interrupted=lambda: bool(heard), on_machine=lambda pair, result: heard.append(result))
@@ -167,7 +211,7 @@ def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.Monke
 
 
 def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 30_000)
+    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     parallel.use_threads(1)
     fit(DATA, CONFIG)  # compiles
     found = fit(DATA, replace(CONFIG, time_limit_s=1e-7))
@@ -181,9 +225,10 @@ def test_what_is_trained_together() -> None:
     rows = classes([30, 30, 30]).rows
     found = smo.together(rows, rbf, options, [60, 60, 2000])
     assert found is not None
-    assert found.takes(by_need.MOST_WHOLE)
-    assert not found.takes(by_need.MOST_WHOLE + 1)
+    assert found.work(by_need.MOST_WHOLE) < np.inf
+    assert found.work(by_need.MOST_WHOLE + 1) == np.inf
     assert smo.together(rows, rbf, options, [60, 2000, 2000]) is None  # one small machine alone
+    assert smo.together(rows, rbf, options, [10, 10, 2000]) is None  # all rows would be packed for a few
     assert smo.together(rows, rbf, smo.Options(working_set=64), [60, 60, 60]) is None
     assert smo.together(rows, Kernel(PRECOMPUTED), options, [60, 60, 60]) is None
     assert smo.together(rows._replace(n_features=by_need.MOST_BYTES), Kernel(LINEAR), options, [60, 60, 60]) is None
