@@ -67,11 +67,12 @@ def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floa
             factors += 1
             if factors > _MOST_FACTORS:
                 return None
-            try:
-                system = _System(engine, start.rows, free)
-            except NotDefinite:
-                return None
-        step, mu = system.solve(free, F, sum_before - float(beta.sum()) if bias else None)
+            system = None
+        try:
+            system = system or _System(engine, start.rows, free)
+            step, mu = system.solve(free, F, sum_before - float(beta.sum()) if bias else None)
+        except NotDefinite:
+            return None
         target = beta.copy()
         target[free] += step
         _move(engine, start, beta, F, free, target)
@@ -124,7 +125,10 @@ class _System:
         return bool(pivots <= max(_LEAST_BORDER, _BORDER_SHARE * len(self.base)))
 
     def solve(self, free: Ints, F: Floats, total: float | None) -> tuple[Floats, float]:
-        """(step (len(free),), μ) with K_II step = F_I − μ and Σ step = ``total``; μ = 0 where that is None."""
+        """(step (len(free),), μ) with K_II step = F_I − μ and Σ step = ``total``; μ = 0 where that is None.
+
+        Raises NotDefinite where the equations have no solution.
+        """
         is_free = np.zeros(len(self.rows), dtype=bool)
         is_free[free] = True
         fixed, freed = self.base[~is_free[self.base]], free[self.place[free] < 0]
@@ -137,7 +141,10 @@ class _System:
         low = np.zeros((len(corner), 2))
         low[k:, 0], low[k:, 1] = F[freed], 1.0
         y = self.factor.forward(tall)
-        w = np.linalg.solve(corner - Z.T @ Z, low - Z.T @ y) if len(corner) else low
+        try:
+            w = np.linalg.solve(corner - Z.T @ Z, low - Z.T @ y) if len(corner) else low
+        except np.linalg.LinAlgError:
+            raise NotDefinite from None
         x = self.factor.backward(y - Z @ w)
         x[self.place[fixed]] = 0.0
         mu = 0.0 if total is None else float((x[:, 0].sum() + w[k:, 0].sum() - total) / (x[:, 1].sum() + w[k:, 1].sum()))

@@ -11,6 +11,7 @@ from zoo import points, problem
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import pivots
+from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.problem import RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo
@@ -126,3 +127,24 @@ def test_a_free_set_that_grows_too_large_is_given_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pivots, "MOST_FREE", n_free)
     assert pivots.minimise(engine, begin, True, 1e-6) is None
     assert sizes == [n_free]
+
+
+def test_equations_without_a_solution_end_it() -> None:
+    """Of a border that is singular to the bit: a row freed beside its double, without a ridge."""
+    case = problem(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, -1.0]]), np.array([1.0, 1.0, -1.0]), Kernel(RBF, 0.5), 1.0)
+    engine = Engine(case.rows, case.kernel, "f8")
+    system = pivots._System(engine, np.arange(3), np.array([0]))
+    system.ridge = 0.0
+    system.factor = Factor(engine, np.array([0]), 0.0)
+    with pytest.raises(NotDefinite):
+        system.solve(np.array([0, 1]), case.y, None)
+
+
+def test_singular_equations_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def singular(*_: object) -> None:
+        raise NotDefinite
+
+    monkeypatch.setattr(pivots._System, "solve", singular)
+    case = hard_problem(120, 30.0, "none")
+    engine, begin = from_beta(case, rough(case, 0.05))
+    assert pivots.minimise(engine, begin, False, 1e-6) is None
