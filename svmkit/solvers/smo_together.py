@@ -23,7 +23,7 @@ from svmkit.solvers.smo_state import rho_of
 from svmkit.trace import Status
 
 #: Steps of a machine at most: so many a variable, but always as many as the second number. Most take one a variable or fewer.
-_STEPS, _LEAST_STEPS = 8, 2000
+_STEPS, _LEAST_STEPS = 16, 5000
 #: Where no bias is free, and from twice that where it is, smo is done before its first step.
 _DONE_AT_ONCE = 1.0
 
