@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from math import inf
 
-from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
+from svmkit.solvers.base import Clock
 
 #: Work of a call for several machines at most, some twentieth of a second, and how many machines: interruptions and time limits
 #: are heard between calls, and threads should end together.
@@ -67,12 +66,11 @@ class TrainingTime:
     def __init__(self, spent_s: float, beside: bool) -> None:
         """``spent_s``: what was spent before the first; ``beside``: whether they are trained side by side."""
         self._spent_s, self._beside = spent_s, beside
-        self._began = time.perf_counter() - seconds_compiling()
+        self._clock = Clock()
 
     def seconds(self) -> float:
         """So far; one after another, when none is being trained."""
-        since = time.perf_counter() - seconds_compiling() - self._began
-        return self._spent_s + since if self._beside else self._spent_s
+        return self._spent_s + self._clock.seconds() if self._beside else self._spent_s
 
     def add(self, seconds: float) -> None:
         """A machine has been trained for so long."""

@@ -29,10 +29,10 @@ LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
 MOST_ROWS, MOST_BYTES = 2048, 1 << 22
 #: After a step for every so many rows, if as many rows are made (half as many by single coordinates), most will be.
 LOOK = 4
-#: For sums that may be infinite, or nan, and then have to say so.
-_OVERFLOWS = {"contract"}
 #: Rows of a matrix that is made whole then, at most; or more, where blocks would be in float64 too.
 MOST_WHOLE = 1024
+#: Flags of sums that may be infinite, or nan, and then have to come out so.
+_OVERFLOWS = {"contract"}
 
 
 class RowsByNeed:
