@@ -64,6 +64,7 @@ SHARED = {
         "smo_pace",
         "smo_state",
         "smo_together",
+        "stops",
     },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}

@@ -8,7 +8,6 @@ svmkit/machines.py drives it.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +22,7 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
+from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 #: A call of ``advance`` should last about this long: short enough for Ctrl-C, long enough to cost nothing.
@@ -167,7 +167,7 @@ def run(
     evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
     solver starts and makes its solution; the certificate at the end is off it, and for a run cut short by clock or signal
     comes from float32 kernel values where the data allow it. Where the time is up before it begins (a limit of 0 s, as earlier
-    machines may leave it, or ``interrupted()``), no step is taken.
+    machines may leave it, or ``interrupted()``), the solver does not start: f = 0, but for a problem with a start.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -176,12 +176,15 @@ def run(
     reason = solver.supports(problem)
     if reason is not None:
         raise UsageError(reason)
-    clock = Clock()
     recorder = _Recorder(problem, on_trace, holdout_error)
+    stops = Stops(limits, interrupted)
+    progress, status = Progress(0, 0), stops.before()
+    if status is not None and problem.start is None:  # hundreds of machines may be left when time is up
+        return _not_begun(problem, status, recorder)
+    clock = Clock()
     state = solver.start(problem, options, eps, seed)
-    stops = _Stops(limits, interrupted)
-    watch = _Patience(limits.patience, holdout_error, problem.n)
-    budget, progress, status = 1, Progress(0, 0), stops.before()
+    watch = Patience(limits.patience, holdout_error, problem.n)
+    budget = 1
     while status is None:
         allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began = clock.seconds()
@@ -219,6 +222,13 @@ def run(
     )
 
 
+def _not_begun(problem: Problem, status: Status, recorder: _Recorder) -> SolverResult:
+    found = _nothing(problem)
+    certificate = certify(problem, found, training_precision(problem.rows, problem.kernel))
+    recorder.record(0.0, Progress(0, 0), found, certificate)
+    return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(recorder.rows))
+
+
 def _growth(call_s: float) -> int:
     """How many times longer the next call may be than one of ``call_s``: machines by the hundred end within a few calls."""
     return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2
@@ -241,88 +251,13 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
 
 def _in_numbers(found: Solution, problem: Problem) -> Solution:
     """``found``; or f = 0, which can be written and read, where kernel values overflowed, as its certificate says."""
-    if isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all():
-        return found
+    numbers = isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()
+    return found if numbers else _nothing(problem)
+
+
+def _nothing(problem: Problem) -> Solution:
     none = np.arange(0)
     return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
-
-
-class _Marks:
-    """Counts of steps at which something is asked: ``first``, then each ``ratio`` times the last, at least one more."""
-
-    def __init__(self, first: int, ratio: float) -> None:
-        self.next = first
-        self._ratio = ratio
-
-    def reached(self, steps: int) -> bool:
-        """Whether a mark is reached; the next one then lies ahead."""
-        if steps < self.next:
-            return False
-        self.next = max(self.next + 1, int(self.next * self._ratio))
-        return True
-
-
-class _Stops:
-    """All reasons to stop but the held-out error, and how many steps may be taken before one must be looked at again."""
-
-    def __init__(self, limits: Limits, interrupted: Callable[[], bool]) -> None:
-        self._limits = limits
-        self._interrupted = interrupted
-        self._marks = _Marks(1, 1.01)
-
-    def steps_left(self, steps: int) -> int:
-        limits = self._limits
-        most = sys.maxsize if limits.max_iter is None else limits.max_iter - steps
-        return most if limits.max_evaluations is None else min(most, self._marks.next - steps)
-
-    def before(self) -> Status | None:
-        """Why not to begin, or None."""
-        if self._interrupted():
-            return Status.INTERRUPTED
-        return Status.TIME_LIMIT if self._limits.time_limit_s == 0 else None
-
-    def status(self, progress: Progress, now: float) -> Status | None:
-        """Why to stop ``now`` (seconds), or None."""
-        limits = self._limits
-        over = (
-            (Status.CONVERGED, progress.done),
-            (Status.COMPLETED, progress.completed),
-            (Status.STALLED, progress.stalled),
-            (Status.INTERRUPTED, self._interrupted()),
-            (Status.MAX_ITER, limits.max_iter is not None and progress.steps >= limits.max_iter),
-            (Status.MAX_EVALUATIONS, self._evaluated_enough(progress)),
-            (Status.TIME_LIMIT, limits.time_limit_s is not None and now >= limits.time_limit_s),
-        )
-        return next((status for status, true in over if true), None)
-
-    def _evaluated_enough(self, progress: Progress) -> bool:
-        most = self._limits.max_evaluations
-        return most is not None and self._marks.reached(progress.steps) and progress.kernel_evaluations >= most
-
-
-class _Patience:
-    """Asks for the held-out error at its marks, keeps the solution with the lowest, and counts the marks since."""
-
-    def __init__(self, patience: int | None, holdout_error: Callable[[Solution], float] | None, n: int) -> None:
-        self._patience = patience
-        self._error = holdout_error
-        self._marks = _Marks(max(1, n // 16), 2**0.5)
-        self._lowest = inf
-        self._since = 0
-        self.best: Solution | None = None
-
-    def steps_left(self, steps: int) -> int:
-        return sys.maxsize if self._patience is None else self._marks.next - steps
-
-    def is_over(self, steps: int, solution: Callable[[], Solution]) -> bool:
-        if self._patience is None or self._error is None or not self._marks.reached(steps):
-            return False
-        found = solution()
-        error = self._error(found)
-        self._since += not isnan(error)
-        if error < self._lowest:
-            self._lowest, self._since, self.best = error, 0, found
-        return self._since >= self._patience
 
 
 class Clock:

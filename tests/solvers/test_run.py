@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from types import SimpleNamespace
 from typing import Any
@@ -130,11 +130,23 @@ def test_a_start_longer_than_the_limit_still_gives_a_step(clock: Clock) -> None:
     assert (result.status, result.steps) == (Status.TIME_LIMIT, 1)
 
 
-def test_no_step_is_taken_where_the_time_is_up_before() -> None:
-    """Many machines after the limit, or after Ctrl-C, would otherwise take a step each."""
-    late, stopped = go(scripted(), Limits(time_limit_s=0.0)), go(scripted(), interrupted=lambda: True)
-    assert (late.status, late.steps) == (Status.TIME_LIMIT, 0)
-    assert (stopped.status, stopped.steps) == (Status.INTERRUPTED, 0)
+@pytest.mark.parametrize(
+    ("limits", "stopped", "status"),
+    [(Limits(time_limit_s=0.0), False, Status.TIME_LIMIT), (Limits(), True, Status.INTERRUPTED)],
+)
+def test_a_solver_does_not_start_where_the_time_is_up_before(limits: Limits, stopped: bool, status: Status) -> None:
+    """As hundreds of machines may be left after the limit, or after Ctrl-C. What comes is f = 0, but for a given start."""
+    solver = scripted()
+    started = solver.start
+    starts: list[Problem] = []
+    solver.start = lambda problem, *more: (starts.append(problem), started(problem, *more))[1]
+    found = go(solver, limits, interrupted=lambda: stopped)
+    assert (found.status, found.steps, found.seconds, starts) == (status, 0, 0.0, [])
+    assert (found.solution.n_support, found.solution.rho) == (0, 0.0)
+    assert found.certificate.primal == found.certificate.gap == CASE.upper.sum()
+    begun = replace(CASE, start=np.zeros(CASE.n))
+    assert base.run(solver, begun, None, eps=1e-3, limits=limits, interrupted=lambda: stopped).status is status
+    assert starts == [begun]
 
 
 def test_calls_stay_short_after_many_that_were_cut_for_other_reasons(clock: Clock) -> None:

@@ -1,0 +1,91 @@
+"""Why a run ends before its solver has: limits, interruption, and a held-out error that no longer falls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from math import inf, isnan
+
+from svmkit.problem import Solution
+from svmkit.trace import Limits, Progress, Status
+
+
+class Marks:
+    """Counts of steps at which something is asked: ``first``, then each ``ratio`` times the last, at least one more."""
+
+    def __init__(self, first: int, ratio: float) -> None:
+        self.next = first
+        self._ratio = ratio
+
+    def reached(self, steps: int) -> bool:
+        """Whether a mark is reached; the next one then lies ahead."""
+        if steps < self.next:
+            return False
+        self.next = max(self.next + 1, int(self.next * self._ratio))
+        return True
+
+
+class Stops:
+    """All reasons to stop but the held-out error, and how many steps may be taken before one must be looked at again."""
+
+    def __init__(self, limits: Limits, interrupted: Callable[[], bool]) -> None:
+        self._limits = limits
+        self._interrupted = interrupted
+        self._marks = Marks(1, 1.01)
+
+    def steps_left(self, steps: int) -> int:
+        """Steps that may be taken after ``steps``, at most."""
+        limits = self._limits
+        most = sys.maxsize if limits.max_iter is None else limits.max_iter - steps
+        return most if limits.max_evaluations is None else min(most, self._marks.next - steps)
+
+    def before(self) -> Status | None:
+        """Why not to begin, or None."""
+        if self._interrupted():
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self._limits.time_limit_s == 0 else None
+
+    def status(self, progress: Progress, now: float) -> Status | None:
+        """Why to stop ``now`` (seconds), or None."""
+        limits = self._limits
+        over = (
+            (Status.CONVERGED, progress.done),
+            (Status.COMPLETED, progress.completed),
+            (Status.STALLED, progress.stalled),
+            (Status.INTERRUPTED, self._interrupted()),
+            (Status.MAX_ITER, limits.max_iter is not None and progress.steps >= limits.max_iter),
+            (Status.MAX_EVALUATIONS, self._evaluated_enough(progress)),
+            (Status.TIME_LIMIT, limits.time_limit_s is not None and now >= limits.time_limit_s),
+        )
+        return next((status for status, true in over if true), None)
+
+    def _evaluated_enough(self, progress: Progress) -> bool:
+        most = self._limits.max_evaluations
+        return most is not None and self._marks.reached(progress.steps) and progress.kernel_evaluations >= most
+
+
+class Patience:
+    """Asks for the held-out error at its marks, keeps the solution with the lowest, and counts the marks since."""
+
+    def __init__(self, patience: int | None, holdout_error: Callable[[Solution], float] | None, n: int) -> None:
+        self._patience = patience
+        self._error = holdout_error
+        self._marks = Marks(max(1, n // 16), 2**0.5)
+        self._lowest = inf
+        self._since = 0
+        self.best: Solution | None = None
+
+    def steps_left(self, steps: int) -> int:
+        """Steps to the next mark."""
+        return sys.maxsize if self._patience is None else self._marks.next - steps
+
+    def is_over(self, steps: int, solution: Callable[[], Solution]) -> bool:
+        """Whether the run should end now; ``best`` is then its solution, unless no error was a number."""
+        if self._patience is None or self._error is None or not self._marks.reached(steps):
+            return False
+        found = solution()
+        error = self._error(found)
+        self._since += not isnan(error)
+        if error < self._lowest:
+            self._lowest, self._since, self.best = error, 0, found
+        return self._since >= self._patience
