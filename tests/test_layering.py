@@ -64,6 +64,7 @@ SHARED = {
         "smo_pace",
         "smo_state",
         "smo_together",
+        "smo_w",
         "stops",
     },
     "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits"},

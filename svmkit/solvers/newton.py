@@ -191,7 +191,7 @@ def advance(state: _State, budget: int) -> Progress:
             _turn_to(state, state.whole)
     return Progress(
         steps=state.steps,
-        kernel_evaluations=max(1, state.evaluations),
+        kernel_evaluations=state.evaluations,
         violation=state.violation,
         done=state.done,
         stalled=state.stalled,

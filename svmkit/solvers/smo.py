@@ -32,29 +32,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from svmkit.certificate import certify, float32_margin
+from svmkit.certificate import float32_margin
 from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
-from svmkit.solvers import newton
+from svmkit.problem import Bias, Kernel, Problem, Solution
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
-    current,
     note,
     refresh,
     return_to_the_best,
     solution_of,
-    take,
     use,
     use_float64,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
+from svmkit.solvers.smo_w import better_on_the_way, go_on_to_w, look_for_w, may_look_for_w
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -77,9 +75,6 @@ _BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
-#: Newton steps on w that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share
-#: of the objective, are at an optimum that rounding hides.
-_HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
 _SPAN_ROUNDS = 4
 #: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
@@ -150,13 +145,15 @@ def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more pair (without bias, coordinate) steps."""
     left = budget
     while left > 0 and not (state.done or state.stalled):
-        if state.block is None:
+        if state.to_w is not None:
+            left -= go_on_to_w(state, left)
+        elif state.block is None:
             _open_round(state)
         else:
             left -= _go_on(state, state.block, left)
-        if state.stalled and _may_look_for_w(state) and state.pace.w_is_left():
+        if state.stalled and may_look_for_w(state) and state.pace.w_is_left():
             state.stalled = False
-            _by_way_of_w(state)
+            look_for_w(state)
     if state.stalled:
         return_to_the_best(state)
     return Progress(
@@ -188,7 +185,7 @@ def _go_on(state: State, block: Block, budget: int) -> int:
 
 def solution(state: State) -> Solution:
     """The solution so far."""
-    return solution_of(state)
+    return better_on_the_way(state, solution_of(state))
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------------
@@ -206,7 +203,7 @@ def _open_round(state: State) -> None:
         _check(state)
         return
     if _worth_looking_for_w(state):
-        _by_way_of_w(state)
+        look_for_w(state)
         return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return
@@ -269,36 +266,10 @@ def _newton(state: State) -> bool:
     return True
 
 
-def _may_look_for_w(state: State) -> bool:
-    """Whether the rows are linear and of features that are not too many for Newton steps on w."""
-    return state.problem.kernel.kind == LINEAR and state.problem.rows.n_features <= newton.MOST_FEATURES
-
-
 def _worth_looking_for_w(state: State) -> bool:
     """Whether so much has been done that these pay."""
     rows = state.problem.rows
-    return _may_look_for_w(state) and state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
-
-
-def _by_way_of_w(state: State) -> None:
-    """Takes all variables to where newton.py leads, if they are better off there; stalled where rounding hides the optimum."""
-    found = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
-    ended = newton.advance(found, newton.MOST_STEPS + 1)
-    state.evaluations_before += ended.kernel_evaluations
-    take(state, current(state)[0])  # a violation by F that many steps have kept may be rounding
-    note(state)
-    beta, before = state.variables.whole.beta, state.least_primal
-    alpha, least = newton.nearest(found)
-    take(state, state.problem.y * alpha)
-    note(state)
-    state.by_w = newton.solution(found)
-    hidden = ended.stalled and least > _HIDDEN * state.eps
-    if hidden:
-        certificate = certify(state.problem, state.by_w)
-        hidden = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
-    state.stalled = hidden
-    if not (hidden or state.least_primal < before):
-        take(state, beta)
+    return may_look_for_w(state) and state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
 def _steps(state: State, block: Block, budget: int) -> int:

@@ -22,8 +22,8 @@ _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
-#: feature cubed. They begin once this share of that is done.
-_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25
+#: feature cubed. They begin once this share of that is done, and are some so many.
+_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.
 _REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
@@ -81,9 +81,15 @@ class Pace:
 
     def w_is_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
         """Whether enough has been done that w may be found sooner, for linear rows; True once at most."""
+        return work >= _W_SHARE * self._w_work(nonzeros, n_features) and self.w_is_left()
+
+    def w_step_work(self, nonzeros: int, n_features: int) -> float:
+        """How long one of these Newton steps takes, roughly."""
+        return self._w_work(nonzeros, n_features) / _W_STEPS
+
+    def _w_work(self, nonzeros: int, n_features: int) -> float:
         by_n = _W_ROW + _W_PAIR * n_features**2
-        cost = _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
-        return work >= _W_SHARE * cost and self.w_is_left()
+        return _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
 
     def w_is_left(self) -> bool:
         """Whether w has not been looked for yet; True once at most."""

@@ -15,7 +15,7 @@ from svmkit.data import Ints
 from svmkit.engine import active, by_need, kernels
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import newton, smo, smo_pace, smo_state
+from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
 from svmkit.solvers.base import run as solve
 from svmkit.trace import Progress, Status
 
@@ -332,7 +332,7 @@ def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
     problem = replace(zoo.problem(X * 10.0 ** np.linspace(0, 4, 6), y, Kernel(LINEAR), 100.0), bias=bias)
     if not useful:
         monkeypatch.setattr(newton, "nearest", lambda state: (np.zeros(500), 2.0))
-        monkeypatch.setattr(smo, "_HIDDEN", np.inf)
+        monkeypatch.setattr(smo_w, "_HIDDEN", np.inf)
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, 0)
     progress = smo.advance(state, 1_000_000)
     assert progress.done == useful
@@ -345,3 +345,30 @@ def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
         assert best - oracle.dual_objective(K, problem.y, beta) <= 1e-3 * problem.upper.sum()  # eps Σ C bounds the gap
     else:
         assert oracle.dual_objective(K, problem.y, beta) < best
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_the_way_to_w_is_cut_into_short_calls(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of one step take one Newton step at most and lead to the same bits; on the way the better of α and w is at hand."""
+    monkeypatch.setattr(smo_pace, "_W_START", 1e7)
+    X, y = zoo.points(500, 6, seed=23, noise=0.3)
+    problem = replace(zoo.problem(X * 10.0 ** np.linspace(0, 4, 6), y, Kernel(LINEAR), 100.0), bias=bias)
+    whole, cut = (smo.start(problem, smo.Options(working_set=64), 1e-3, 0) for _ in range(2))
+    assert smo.advance(whole, 1_000_000).done
+    taken, primal = [], []
+    step = newton._step
+    monkeypatch.setattr(newton, "_step", lambda state: (taken.append(state.steps), step(state))[1])
+    done = False
+    while not done:
+        before = len(set(taken))
+        budget = 1 if cut.to_w is not None or cut.steps >= whole.steps // 2 else 500
+        done = smo.advance(cut, budget).done
+        assert len(set(taken)) <= before + 2  # the end of a round is none
+        if cut.to_w is not None:
+            by_alpha, found = smo_state.solution_of(cut), smo.solution(cut)
+            primal.append(certify(problem, found).primal)
+            assert primal[-1] <= certify(problem, by_alpha).primal
+    assert len(primal) > 5
+    assert primal[-1] < 0.9 * primal[0]
+    one, other = smo.solution(whole), smo.solution(cut)
+    assert (one.coef.tobytes(), one.rho) == (other.coef.tobytes(), other.rho)
