@@ -7,25 +7,23 @@ goes the same way.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import numpy as np
 
-from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
-from svmkit.pairs import costs, kernel_of, refuse_huge_values, usable_examples
+from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import CALL_S, Solver, SolverResult, options_of
-from svmkit.trace import ActiveRow, Progress, Status
+from svmkit.solvers.base import Clock, Solver, SolverResult, finish, options_of
+from svmkit.trace import ActiveRow, Limits, Progress, Status
 
 #: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
 _FIRST_LOOK = 8
@@ -82,8 +80,8 @@ class Learner:
         if begin is not None:
             self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
         self.upper = costs(config.C, np.concatenate([*([] if begin is None else [begin.weights]), pool.weights]))
-        bias: Any = config.bias or self.solver.BIASES[0]
-        problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias)
+        config = with_bias(config, lambda text: None)
+        problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias_of(config))
         reason = self.solver.supports(problem)
         if reason is not None:
             raise UsageError(reason)
@@ -127,12 +125,7 @@ class Learner:
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
         """The solver's work at the end, while nobody interrupts it."""
-        budget = 1
-        while not interrupted():
-            began = time.perf_counter()
-            if self.solver.finish(self.state, budget).ended:
-                return
-            budget = 2 * budget if time.perf_counter() - began < CALL_S else budget
+        finish(self.solver, self.state, interrupted)
 
     def model(self) -> Model:
         """The model so far."""
@@ -144,8 +137,7 @@ class Learner:
 
 def _check(config: TrainConfig, labels: Ints) -> None:
     config.check()
-    if config.svm_type != "c_svc":
-        raise UsageError(f"-s {config.svm_type}: only classification (-s 0) learns from a pool")
+    check_type(config)
     if len(labels) != 2 or labels[0] == labels[1]:
         raise UsageError("--labels: a pool is of two classes; name both")
     if kernel_of(config, 1).kind == PRECOMPUTED:
@@ -168,20 +160,19 @@ def learn_pool(
     ask: Callable[[int, Callable[[], bool]], int | None],
     *,
     max_labels: int | None = None,
-    time_limit_s: float | None = None,
-    max_evaluations: int | None = None,
+    limits: Limits = Limits(),
     interrupted: Callable[[], bool] = lambda: False,
     holdout: Dataset | None = None,
     on_row: Callable[[ActiveRow], None] = lambda row: None,
     on_label: Callable[[Progress, int], None] = lambda progress, labels: None,
 ) -> ActiveResult:
-    """Learns until ``max_labels`` are known, all are, or somebody ends it.
+    """Learns until ``max_labels`` are known, all are, or somebody or a limit (of time or kernel evaluations) ends it.
 
     ``known`` are answers of an earlier run, taken in place of asking; those not chosen again are learned before anything new is
     asked for. ``ask(row, give_up)`` gives a label, or None to end, as it should once ``give_up()`` is true. ``on_row`` hears at
     8 labels and each √2 times as many.
     """
-    course = _Course(learner, time_limit_s, max_evaluations, interrupted, holdout, on_row, on_label)
+    course = _Course(learner, limits, interrupted, holdout, on_row, on_label)
     left, n_asked, status = dict(known), 0, None
     while status is None and (max_labels is None or course.labels < max_labels):
         row = learner.choose()
@@ -209,19 +200,18 @@ class _Course:
     """How far the learning of a pool is, why it ends, and who hears of it."""
 
     learner: Learner
-    time_limit_s: float | None
-    max_evaluations: int | None
+    limits: Limits
     interrupted: Callable[[], bool]
     holdout: Dataset | None
     on_row: Callable[[ActiveRow], None]
     on_label: Callable[[Progress, int], None]
     labels: int = 0
     mark: int = _FIRST_LOOK
-    began: float = field(default_factory=lambda: time.perf_counter() - seconds_compiling())
+    clock: Clock = field(default_factory=Clock)
 
     def seconds(self) -> float:
         """Since it began, less compiling."""
-        return time.perf_counter() - seconds_compiling() - self.began
+        return self.clock.seconds()
 
     def progress(self) -> Progress:
         """What the solver has done so far."""
@@ -231,11 +221,12 @@ class _Course:
         """Why nobody waits for an answer any more, or None."""
         if self.interrupted():
             return Status.INTERRUPTED
-        return Status.TIME_LIMIT if self.time_limit_s is not None and self.seconds() >= self.time_limit_s else None
+        limit_s = self.limits.time_limit_s
+        return Status.TIME_LIMIT if limit_s is not None and self.seconds() >= limit_s else None
 
     def used_up(self) -> Status | None:
         """MAX_EVALUATIONS where they are, or None."""
-        most = self.max_evaluations
+        most = self.limits.max_evaluations
         return Status.MAX_EVALUATIONS if most is not None and self.progress().kernel_evaluations >= most else None
 
     def learn(self, row: int, label: int) -> None:

@@ -101,7 +101,7 @@ class TrainConfig:
             ("--certificate-of", self.certificate_of in CERTIFICATES, f"unknown problem {self.certificate_of!r}"),
             ("--constant", 0 <= self.constant <= 1e15, f"{self.constant} must lie in 0 … 1e15"),  # its square is a float32
             ("--constant", self.map is not None or not self.constant, "stands beside the features of a --map; give one"),
-            ("--cut", 0 <= self.cut < 1, f"{self.cut} must lie in 0 … 1, as a share of the largest eigenvalue"),
+            ("--cut", 0 <= self.cut < 1, f"{self.cut} must be at least 0 and below 1, as a share of the largest eigenvalue"),
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]
         for label, factor in self.class_weight:

@@ -12,7 +12,7 @@ import numpy as np
 from svmkit import mapped
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import Certificate, total
-from svmkit.config import SVM_TYPES, TrainConfig
+from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
@@ -20,12 +20,14 @@ from svmkit.model import REST, Model, class_pairs
 from svmkit.pairs import (
     Pair,
     bias_of,
+    check_type,
     group_classes,
     kernel_of,
     label_factors,
     pair_of,
     refuse_huge_values,
     usable_examples,
+    with_bias,
 )
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, time_spent
@@ -37,7 +39,6 @@ from svmkit.warm import Warm, check_solver, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 
-WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
 #: Best first; a model of several machines is as good as its worst.
@@ -100,7 +101,7 @@ def fit(
     DataError for data that cannot be trained on and UsageError for a config that cannot.
     """
     config.check()
-    _check_type(config)
+    check_type(config)
     mapped.check(config)
     config = with_bias(config, on_warning)
     used = usable_examples(dataset)
@@ -205,29 +206,11 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
 
 
-def _check_type(config: TrainConfig) -> None:
-    if config.svm_type != "c_svc":
-        raise UsageError(
-            f"-s {SVM_TYPES.index(config.svm_type)} ({config.svm_type}): training this type is not available in this version; "
-            "models of it can be read and used"
-        )
-
-
 def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:
     if config.patience is not None and holdout is None:
         raise UsageError("--patience: there is no held-out error to watch; give --holdout")
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
-
-
-def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:
-    """``config`` with the bias stated: where it is left open, the solver's own default. A default other than free is told."""
-    if config.bias is not None:
-        return config
-    bias = solver_named(config.solver).BIASES[0]
-    if bias != "free" and not config.constant:
-        on_warning(WITHOUT_BIAS.format(config.solver))
-    return replace(config, bias=bias)
 
 
 def _holdout_error(holdout: Dataset, labels: Ints, i: int, j: int, kernel: Kernel) -> Callable[[Solution], float]:

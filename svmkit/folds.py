@@ -12,9 +12,9 @@ import numpy as np
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import UsageError
-from svmkit.fit import FitResult, OnProgress, fit, later, with_bias
+from svmkit.fit import FitResult, OnProgress, fit, later
 from svmkit.model import answers
-from svmkit.pairs import Pair, group_classes
+from svmkit.pairs import Pair, group_classes, with_bias
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Status
 

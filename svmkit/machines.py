@@ -6,7 +6,6 @@ Nothing of the stream is kept but what the solvers keep. The same stream gives t
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
@@ -21,12 +20,11 @@ from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
-from svmkit.fit import with_bias
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
-from svmkit.pairs import costs, kernel_of, label_factors
-from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel, Solution, Stream
+from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias
+from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import CALL_S, OnlineSolver, SolverResult, options_of
+from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
 from svmkit.trace import Progress, Status
 
 Booleans = NDArray[np.bool_]
@@ -73,10 +71,9 @@ class Machines:
         """A machine's problem; one of two classes of k is taken to see two of every k examples."""
         config, share = self.config, 1.0 if self.config.multiclass == "ovr" else 2.0 / len(self.labels)
         n = None if n_rows is None else n_rows * share
-        bias: Bias = "none" if config.bias == "none" else "free"
         if config.lam is None:
-            return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias)
-        return Stream(self.kernel, None if n is None else 1.0 / (config.lam * n), config.lam, bias)
+            return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias_of(config))
+        return Stream(self.kernel, None if n is None else 1.0 / (config.lam * n), config.lam, bias_of(config))
 
     def rows_left(self) -> int:
         """How many examples the next call of ``learn`` may have."""
@@ -136,13 +133,9 @@ class Machines:
             return Status.COMPLETED
         stalled = False
         for state in self._states:
-            progress, budget = Progress(0, 0), 1
-            while not progress.ended:
-                if interrupted():
-                    return Status.INTERRUPTED
-                began = time.perf_counter()
-                progress = self.solver.finish(state, budget)
-                budget = budget * 2 if time.perf_counter() - began < CALL_S / 2 else budget
+            progress = finish(self.solver, state, interrupted)
+            if progress is None:
+                return Status.INTERRUPTED
             stalled |= progress.stalled
         return Status.STALLED if stalled else Status.COMPLETED
 
@@ -169,8 +162,7 @@ class Machines:
 
 def _check(config: TrainConfig, labels: Ints) -> None:
     config.check()
-    if config.svm_type != "c_svc":
-        raise UsageError(f"-s {config.svm_type}: only classification (-s 0) learns from a stream")
+    check_type(config)
     if len(labels) < 2 or len(np.unique(labels)) < len(labels):
         raise UsageError("--labels: name at least two labels, each once")
     kernel = kernel_of(config, 0)

@@ -8,14 +8,12 @@ A constant feature beside the mapped ones becomes a threshold: rho = −constant
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from svmkit import maps
-from svmkit._jit import seconds_compiling
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
@@ -26,7 +24,7 @@ from svmkit.maps.nystroem import NystroemMap
 from svmkit.model import Machine, Model, class_pairs
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import LINEAR_FORM
-from svmkit.solvers.base import SolverResult
+from svmkit.solvers.base import Clock, SolverResult
 
 #: Rows that are mapped at a time where their features are then copied.
 _PART_ROWS = 1 << 15
@@ -58,12 +56,12 @@ def check(config: TrainConfig) -> None:
 
 def map_data(dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None) -> Mapped:
     """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it."""
-    began = time.perf_counter() - seconds_compiling()
+    clock = Clock()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
     made = maps.fit(rows, kernel, config)
     training = _mapped(dataset, made, config.constant)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant)
-    return Mapped(made, training, held_out, time.perf_counter() - seconds_compiling() - began)
+    return Mapped(made, training, held_out, clock.seconds())
 
 
 def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float) -> Dataset:

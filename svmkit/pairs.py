@@ -7,18 +7,22 @@ that with two classes nothing is copied. Against the rest, j stands for every cl
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.config import TrainConfig
+from svmkit.config import SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
-from svmkit.errors import DataError
+from svmkit.errors import DataError, UsageError
 from svmkit.model import REST
 from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
+from svmkit.solvers import solver as solver_named
 
 #: A sum of as many squares as memory holds is still a double.
 LARGEST_VALUE = 1e150
+
+WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 
 
 class Pair(NamedTuple):
@@ -34,6 +38,25 @@ class Pair(NamedTuple):
         """What is to be solved, among the examples of ``dataset``."""
         rows = dataset.rows if len(self.examples) == dataset.n else dataset.rows.take(self.examples)
         return Problem(rows, self.y, self.upper, kernel, bias_of(config))
+
+
+def check_type(config: TrainConfig) -> None:
+    """Raises UsageError for an SVM type that is not trained."""
+    if config.svm_type != "c_svc":
+        raise UsageError(
+            f"-s {SVM_TYPES.index(config.svm_type)} ({config.svm_type}): training this type is not available in this version; "
+            "models of it can be read and used"
+        )
+
+
+def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainConfig:
+    """``config`` with the bias stated: where it is left open, the solver's own default. A default other than free is told."""
+    if config.bias is not None:
+        return config
+    bias = solver_named(config.solver).BIASES[0]
+    if bias != "free" and not config.constant:
+        on_warning(WITHOUT_BIAS.format(config.solver))
+    return replace(config, bias=bias)
 
 
 def bias_of(config: TrainConfig) -> Bias:

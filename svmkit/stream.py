@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
-from svmkit._jit import seconds_compiling
 from svmkit.data import Chunk, Ints
 from svmkit.errors import DataError
 from svmkit.machines import Booleans, Machines
 from svmkit.model import Model
 from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
-from svmkit.solvers.base import CALL_S
+from svmkit.solvers.base import CALL_S, Clock
 from svmkit.trace import Limits, Status, StreamRow
 
 #: Examples of which the latest error is reported.
@@ -89,7 +87,7 @@ class _Course:
 
     def __init__(self, machines: Machines, limits: Limits, interrupted: Callable[[], bool], listener: Listener) -> None:
         self._machines, self._limits, self._interrupted, self._listener = machines, limits, interrupted, listener
-        self._began = time.perf_counter() - seconds_compiling()
+        self._clock = Clock()
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
         self._budget = 1
@@ -100,7 +98,7 @@ class _Course:
 
     def seconds(self) -> float:
         """Since it began, less compiling."""
-        return time.perf_counter() - seconds_compiling() - self._began
+        return self._clock.seconds()
 
     def learn(self, chunk: Chunk, fresh: bool) -> Status | None:
         """Learns a chunk, piece by piece; why to stop, or None. What cannot be learned is a DataError after all before it."""

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import fit as fit_module
+from svmkit import pairs
 from svmkit.certificate import Certificate
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
@@ -88,7 +89,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = {"Options": Options, "supports": lambda p: None, "start": start, "advance": advance, "solution": solution}
     module = SimpleNamespace(SUMMARY="toy", PAPER="none", EXACT=True, BIASES=("free", "none"), **parts)
-    monkeypatch.setattr(fit_module, "solver_named", lambda name: module)
+    for user in (fit_module, pairs):
+        monkeypatch.setattr(user, "solver_named", lambda name: module)
 
 
 def data(name: str) -> Dataset:
@@ -317,7 +319,7 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
     assert said == []
     fit(dataset, TrainConfig(solver="pair"), on_warning=said.append)
     cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), on_warning=said.append)
-    assert said == [fit_module.WITHOUT_BIAS.format(name) for name in ("pair", "smo")]
+    assert said == [pairs.WITHOUT_BIAS.format(name) for name in ("pair", "smo")]
     assert seen == ["none"] * 5
     with pytest.raises(UsageError, match="toy: cannot have one"):
         fit(dataset, TrainConfig(bias="free"))

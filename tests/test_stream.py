@@ -19,10 +19,10 @@ from svmkit import stream
 from svmkit.config import TrainConfig
 from svmkit.data import Chunk, Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import WITHOUT_BIAS
 from svmkit.io.model_libsvm import write_model
 from svmkit.machines import Machines
 from svmkit.model import Model, answers
+from svmkit.pairs import WITHOUT_BIAS
 from svmkit.stream import Listener, StreamResult, learn_stream
 from svmkit.trace import Limits, Status, StreamRow
 
@@ -225,7 +225,7 @@ def test_an_example_that_cannot_be_learned_is_named_by_its_place() -> None:
         (replace(CONFIG, solver="smo"), BINARY, "--solver smo: needs all of the data at once; .*perceptron"),
         (replace(CONFIG, gamma=0.0), BINARY, "-g: "),
         (replace(CONFIG, kernel="precomputed"), BINARY, "-t 4"),
-        (replace(CONFIG, svm_type="nu_svc"), BINARY, "-s nu_svc"),
+        (replace(CONFIG, svm_type="nu_svc"), BINARY, r"-s 1 \(nu_svc\): training this type is not available"),
         (replace(CONFIG, bias="free"), BINARY, "without a bias"),
         (replace(CONFIG, solver_options=(("epochs", "3"),)), BINARY, "--passes"),
         (replace(CONFIG, map="fourier"), BINARY, "--map: solver perceptron works on kernel values"),

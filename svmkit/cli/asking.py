@@ -261,6 +261,7 @@ def _learn(
 ) -> ActiveResult:
     from svmkit.active import learn_pool
     from svmkit.io.traces import TraceWriter
+    from svmkit.trace import Limits
 
     due = [time.perf_counter() + _REPORT_EVERY_S]
 
@@ -282,8 +283,7 @@ def _learn(
             known,
             dialogue.ask,
             max_labels=asked.max_labels,
-            time_limit_s=config.time_limit_s,
-            max_evaluations=config.max_evaluations,
+            limits=Limits(time_limit_s=config.time_limit_s, max_evaluations=config.max_evaluations),
             interrupted=stop.interrupted,
             holdout=held_out,
             on_row=on_row,

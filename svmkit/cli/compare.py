@@ -133,7 +133,7 @@ def command(
 
 def _configs(config: TrainConfig, solvers: str, knobs: Sequence[tuple[str, str]]) -> list[TrainConfig]:
     """What each solver is run with; UsageError for names and knobs that are not there."""
-    from svmkit.fit import with_bias
+    from svmkit.pairs import with_bias
     from svmkit.solvers import solver
     from svmkit.solvers.base import options_of
 
@@ -203,14 +203,19 @@ def _about(
     data: str, training: Dataset, holdout: str | None, held_out: Dataset | None, config: TrainConfig, seeds: int
 ) -> list[str]:
     """What was compared, a line a fact."""
+    from svmkit.pairs import kernel_of, usable_examples
+    from svmkit.problem import lam_to_C
+
     kernel = [config.kernel]
     if config.kernel in ("polynomial", "rbf", "sigmoid"):
-        kernel.append(f"gamma {config.gamma or 1 / max(1, training.n_features):.10g}")
+        kernel.append(f"gamma {kernel_of(config, training.n_features).gamma:.10g}")
     if config.kernel in ("polynomial", "sigmoid"):
         kernel.append(f"coef0 {config.coef0:g}")
     if config.kernel == "polynomial":
         kernel.append(f"degree {config.degree}")
-    cost = f"C {config.C:g}" if config.lam is None else f"lambda {config.lam:g} (C {1 / (config.lam * training.n):.10g})"
+    cost = f"C {config.C:g}"
+    if config.lam is not None:
+        cost = f"lambda {config.lam:g} (C {lam_to_C(config.lam, len(usable_examples(training))):.10g})"
     lines = [f"data: {data}, {training.n:,} examples"]
     if held_out is not None:
         lines.append(f"held out: {holdout}, {held_out.n:,} examples")

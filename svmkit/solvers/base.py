@@ -229,6 +229,18 @@ def _not_begun(problem: Problem, status: Status, recorder: _Recorder) -> SolverR
     return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(recorder.rows))
 
 
+def finish(solver: Any, state: Any, interrupted: Callable[[], bool]) -> Progress | None:
+    """All of ``solver.finish``, in calls of some 50 ms; None where interrupted before it has ended."""
+    budget = 1
+    while not interrupted():
+        began = time.perf_counter()
+        progress: Progress = solver.finish(state, budget)
+        if progress.ended:
+            return progress
+        budget = 2 * budget if time.perf_counter() - began < CALL_S / 2 else budget
+    return None
+
+
 def _growth(call_s: float) -> int:
     """How many times longer the next call may be than one of ``call_s``: machines by the hundred end within a few calls."""
     return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2

@@ -118,6 +118,17 @@ def test_a_figure_of_train_is_that_of_compare(data: Path, tmp_path: Path) -> Non
     assert (line["bias"], line["held-out error"]) == ("none", "–")
 
 
+def test_lambda_is_told_with_the_cost_that_it_stands_for(data: Path, tmp_path: Path) -> None:
+    """Examples of weight 0 take no part, so they do not count in C = 1/(λ n)."""
+    lines = data.read_text().splitlines()
+    left_out = tmp_path / "left_out"
+    left_out.write_text("\n".join(line.replace(" ", " cost:0 ", 1) if i < 16 else line for i, line in enumerate(lines)) + "\n")
+    svmkit("compare", "--solvers", "smo", "--lambda", "0.01", left_out, tmp_path / "out")
+    assert "; lambda 0.01 (C 1.5625); tolerance" in (tmp_path / "out" / "table.md").read_text()
+    trained = json.loads(svmkit("train", "--json", "-c", "1.5625", left_out, tmp_path / "m").stdout)
+    assert curves_of(tmp_path / "out")["smo", 0][-1]["primal"] == trained["primal"]
+
+
 def test_seeds_are_runs_of_their_own_where_they_play_a_part(data: Path, tmp_path: Path, hasty: SimpleNamespace) -> None:
     out = tmp_path / "out"
     done = svmkit("compare", "--solvers", "hasty,smo", "--seeds", "3", "--seed", "4", "--holdout", "0.25", data, out)
