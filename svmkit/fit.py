@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from math import inf
-
-import numpy as np
+from dataclasses import dataclass
 
 from svmkit import mapped
-from svmkit.assembly import Trained, assemble
+from svmkit.assembly import assemble
 from svmkit.certificate import Certificate, total
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints
-from svmkit.engine.kernels import cross_apply
 from svmkit.errors import UsageError
-from svmkit.model import REST, Model, class_pairs
+from svmkit.model import Model, class_pairs
 from svmkit.pairs import (
     Pair,
-    bias_of,
     check_type,
     group_classes,
     kernel_of,
     label_factors,
-    pair_of,
     refuse_huge_values,
     usable_examples,
     with_bias,
 )
-from svmkit.problem import LINEAR, Kernel, Solution
-from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, time_spent
+from svmkit.problem import LINEAR, Kernel
+from svmkit.schedule import time_spent
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Clock, Machine, Solver, SolverResult, Together, options_of, run
-from svmkit.trace import Limits, Progress, Status, TraceRow
-from svmkit.turns import Turn, run_in_turn
-from svmkit.warm import Warm, check_solver, first_alpha
-
-OnProgress = Callable[[float, Progress], None]
+from svmkit.solvers.base import Solver, SolverResult, options_of
+from svmkit.trace import Status, TraceRow
+from svmkit.training import Listeners, OnProgress, Training
+from svmkit.warm import Warm, check_solver
 
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
@@ -116,77 +107,32 @@ def fit(
     _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
-    own, own_kernel = dataset, kernel
     on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout)
-    if on_map is not None:
-        dataset, holdout, kernel = on_map.dataset, on_map.holdout, Kernel(LINEAR)
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
-    pairs = list(class_pairs(len(labels), multiclass))
-    sizes = sizes_of(members, pairs)
-    plain = warm is None and on_map is None and on_trace is None and config.max_evaluations is None
-    offer: Callable[..., Together | None] | None = getattr(module, "together", None) if plain else None
-    together = None if offer is None else offer(dataset.rows, kernel, options, sizes)
-    jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
-    trained: list[Trained | None] = [None] * len(pairs)
-    beside = on_trace is None and side_by_side(dataset.rows, sizes, jobs)
-    spent = TrainingTime(0.0 if on_map is None else on_map.seconds, beside)
 
-    def time_left_s() -> float | None:
-        return None if config.time_limit_s is None else max(0.0, config.time_limit_s - spent.seconds())
+    def certified(pair: Pair, result: SolverResult) -> SolverResult:
+        if on_map is None or config.certificate_of == "map":
+            return result
+        return mapped.of_the_kernel(on_map.map, result, pair.problem(dataset, config, kernel))
 
-    def done(number: int, pair: Pair, result: SolverResult, since_s: float, turn: Turn) -> None:
-        spent.add(result.seconds)
-        trained[number] = Trained(pair.examples, result, since_s)
-        if on_machine is not None:
-            turn.say(partial(on_machine, pair, result))
-
-    def train_alone(number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
-        i, j = pairs[number]
-        pair = pair_of(dataset, config, members, factors, i, j)
-        problem = pair.problem(dataset, config, kernel)
-        if warm is not None:
-            problem = replace(problem, start=first_alpha(warm, labels, i, j, pair.examples, problem))
-        since_s = spent.seconds()
-        heard = later(on_progress, since_s)
-        result = run(
-            module,
-            problem,
-            options,
-            eps=config.eps,
-            seed=config.seed,
-            limits=Limits(config.max_iter, time_left_s(), config.max_evaluations, config.patience),
-            interrupted=lambda: turn.stopped() or interrupted(),
-            on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
-            on_trace=on_trace,
-            holdout_error=None if holdout is None else _holdout_error(holdout, labels, i, j, kernel),
-        )
-        if on_map is not None and config.certificate_of == "kernel":
-            result = mapped.of_the_kernel(on_map.map, result, pair.problem(own, config, own_kernel))
-        done(number, pair, replace(result, seconds=result.seconds + in_vain_s), since_s, turn)
-
-    def train(numbers: list[int], turn: Turn) -> None:
-        if together is None or len(numbers) == 1 or turn.stopped() or interrupted() or time_left_s() == 0.0:
-            for number in numbers:
-                train_alone(number, turn)
-            return
-        since_s, clock = spent.seconds(), Clock()
-        group = [pair_of(dataset, config, members, factors, *pairs[number]) for number in numbers]
-        results = together.train([Machine(*pair[2:]) for pair in group], bias_of(config), config.eps, config.max_iter)
-        each_s = clock.seconds() / len(numbers)
-        for number, pair, result in zip(numbers, group, results, strict=True):
-            if result is None:
-                train_alone(number, turn, each_s)
-                since_s = spent.seconds()
-                continue
-            if on_progress is not None:
-                turn.say(partial(on_progress, since_s + each_s, _last_of(result)), passing=True)
-            done(number, pair, replace(result, seconds=each_s), since_s, turn)
-            since_s += each_s
-
-    run_in_turn(lambda job, turn: train(jobs[job], turn), len(jobs), beside)
-    machines = [machine for machine in trained if machine is not None]
+    machines = Training(
+        dataset=dataset if on_map is None else on_map.dataset,
+        config=config,
+        kernel=kernel if on_map is None else Kernel(LINEAR),
+        labels=labels,
+        members=members,
+        factors=factors,
+        pairs=list(class_pairs(len(labels), multiclass)),
+        solver=module,
+        options=options,
+        listeners=Listeners(interrupted, on_progress, on_trace, on_machine),
+        holdout=holdout if on_map is None else on_map.holdout,
+        warm=warm,
+        certified=certified,
+        before_s=0.0 if on_map is None else on_map.seconds,
+    ).run()
     if on_map is not None:
-        model, sv_index = mapped.assemble_mapped(on_map, own_kernel, labels, members, machines, config)
+        model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, machines, config)
     else:
         model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
     results = tuple(machine.result for machine in machines)
@@ -195,34 +141,8 @@ def fit(
     return FitResult(model, results, status, sv_index, seconds)
 
 
-def _last_of(result: SolverResult) -> Progress:
-    """The progress that a run with this result would have ended with."""
-    counts, violation = (result.steps, result.kernel_evaluations), result.certificate.violation
-    return Progress(*counts, violation, done=True, n_support=result.solution.n_support)
-
-
-def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
-    """``on_progress`` for a part that begins at ``since_s`` of the whole's time."""
-    return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
-
-
 def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:
     if config.patience is not None and holdout is None:
         raise UsageError("--patience: there is no held-out error to watch; give --holdout")
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
-
-
-def _holdout_error(holdout: Dataset, labels: Ints, i: int, j: int, kernel: Kernel) -> Callable[[Solution], float]:
-    """The share of the held-out examples of classes i and j (or REST) that a solution puts on the wrong side."""
-    y = np.trunc(holdout.y)
-    index = np.flatnonzero(np.isin(y, labels if j == REST else labels[[i, j]]))
-    rows, is_positive = holdout.rows.take(index), y[index] == labels[i]
-
-    def error(solution: Solution) -> float:
-        if len(index) == 0:
-            return float("nan")
-        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0] - solution.rho
-        return float(np.mean((response > 0) != is_positive))
-
-    return error

@@ -12,11 +12,12 @@ import numpy as np
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import UsageError
-from svmkit.fit import FitResult, OnProgress, fit, later
+from svmkit.fit import FitResult, fit
 from svmkit.model import answers
 from svmkit.pairs import Pair, group_classes, with_bias
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Status
+from svmkit.training import OnProgress, later
 
 
 class Folds(NamedTuple):

@@ -23,6 +23,7 @@ ROOMS = [
         "assembly",
         "schedule",
         "mapped",
+        "training",
         "fit",
         "folds",
         "machines",
@@ -83,7 +84,20 @@ SHARED = {
 }
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
-FITTING = {"pairs", "warm", "assembly", "schedule", "mapped", "fit", "folds", "machines", "stream", "active", "recertify"}
+FITTING = {
+    "pairs",
+    "warm",
+    "assembly",
+    "schedule",
+    "mapped",
+    "training",
+    "fit",
+    "folds",
+    "machines",
+    "stream",
+    "active",
+    "recertify",
+}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

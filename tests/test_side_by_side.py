@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmkit import _jit, parallel, schedule, solvers
+from svmkit import _jit, parallel, schedule, solvers, training
 from svmkit import fit as fit_module
+from svmkit.assembly import Trained
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
@@ -171,13 +172,13 @@ def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: i
 def limits_seen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time limits that machines come to have."""
     limits: list[float] = []
-    run = fit_module.run
+    run = training.run
 
     def run_under(*args: Any, **kwargs: Any) -> SolverResult:
         limits.append(kwargs["limits"].time_limit_s)
         return run(*args, **kwargs)
 
-    monkeypatch.setattr(fit_module, "run", run_under)
+    monkeypatch.setattr(training, "run", run_under)
     return limits
 
 
@@ -256,7 +257,7 @@ def test_a_trace_makes_machines_come_one_after_another() -> None:
 def test_time_is_counted_once() -> None:
     """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
     machines: list[Any] = [
-        fit_module.Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
+        Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
     assert schedule.time_spent(machines) == 5.0

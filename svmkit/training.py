@@ -1,0 +1,168 @@
+"""The machines of one model, trained: each alone or several in one call, one after another or side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svmkit.assembly import Trained
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Floats, Ints
+from svmkit.engine.kernels import cross_apply
+from svmkit.model import REST
+from svmkit.pairs import Pair, bias_of, pair_of
+from svmkit.problem import Kernel, Solution
+from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
+from svmkit.solvers.base import Clock, Machine, Solver, SolverResult, Together, run
+from svmkit.trace import Limits, Progress, TraceRow
+from svmkit.turns import Turn, run_in_turn
+from svmkit.warm import Warm, first_alpha
+
+OnProgress = Callable[[float, Progress], None]
+
+
+class Listeners(NamedTuple):
+    """Who hears of machines, as ``fit`` says, and who may end them."""
+
+    interrupted: Callable[[], bool]
+    on_progress: OnProgress | None
+    on_trace: Callable[[TraceRow], None] | None
+    on_machine: Callable[[Pair, SolverResult], None] | None
+
+
+@dataclass
+class Training:
+    """Of the machines ``pairs`` among ``labels``, whose examples are ``members``, with C times each class's of ``factors``.
+
+    ``certified(pair, result)`` may put another certificate into a machine's result. ``before_s`` seconds of the time limit are
+    gone before the first.
+    """
+
+    dataset: Dataset
+    config: TrainConfig
+    kernel: Kernel
+    labels: Ints
+    members: list[Ints]
+    factors: Floats
+    pairs: list[tuple[int, int]]
+    solver: Solver
+    options: Any
+    listeners: Listeners
+    holdout: Dataset | None
+    warm: Warm | None
+    certified: Callable[[Pair, SolverResult], SolverResult]
+    before_s: float
+    _together: Together | None = field(init=False, default=None)
+    _spent: TrainingTime = field(init=False)
+    _trained: list[Trained | None] = field(init=False)
+
+    def run(self) -> list[Trained]:
+        """Every machine, in order."""
+        sizes = sizes_of(self.members, self.pairs)
+        self._together = together = self._offered(sizes)
+        jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
+        beside = self.listeners.on_trace is None and side_by_side(self.dataset.rows, sizes, jobs)
+        self._spent = TrainingTime(self.before_s, beside)
+        self._trained = [None] * len(self.pairs)
+        run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)
+        return [machine for machine in self._trained if machine is not None]
+
+    def _offered(self, sizes: list[int]) -> Together | None:
+        """What the solver has to train several machines in one call, where nothing is asked that needs each on its own."""
+        offer: Callable[..., Together | None] | None = getattr(self.solver, "together", None)
+        alone = self.warm or self.config.map or self.listeners.on_trace or self.config.max_evaluations is not None
+        return None if offer is None or alone else offer(self.dataset.rows, self.kernel, self.options, sizes)
+
+    def _time_left_s(self) -> float | None:
+        limit_s = self.config.time_limit_s
+        return None if limit_s is None else max(0.0, limit_s - self._spent.seconds())
+
+    def _train(self, numbers: list[int], turn: Turn) -> None:
+        over = turn.stopped() or self.listeners.interrupted() or self._time_left_s() == 0.0
+        if self._together is None or len(numbers) == 1 or over:
+            for number in numbers:
+                self._train_alone(number, turn)
+        else:
+            self._train_together(self._together, numbers, turn)
+
+    def _train_alone(self, number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
+        """``in_vain_s``: what has been spent on the machine already."""
+        pair = self._pair(number)
+        problem = pair.problem(self.dataset, self.config, self.kernel)
+        if self.warm is not None:
+            start = first_alpha(self.warm, self.labels, pair.positive, pair.negative, pair.examples, problem)
+            problem = replace(problem, start=start)
+        since_s = self._spent.seconds()
+        heard = later(self.listeners.on_progress, since_s)
+        config = self.config
+        result = run(
+            self.solver,
+            problem,
+            self.options,
+            eps=config.eps,
+            seed=config.seed,
+            limits=Limits(config.max_iter, self._time_left_s(), config.max_evaluations, config.patience),
+            interrupted=lambda: turn.stopped() or self.listeners.interrupted(),
+            on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
+            on_trace=self.listeners.on_trace,
+            holdout_error=None if self.holdout is None else _holdout_error(self.holdout, self.labels, pair, self.kernel),
+        )
+        result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
+        self._done(number, pair, result, since_s, turn)
+
+    def _train_together(self, together: Together, numbers: list[int], turn: Turn) -> None:
+        since_s, clock = self._spent.seconds(), Clock()
+        pairs = [self._pair(number) for number in numbers]
+        machines = [Machine(pair.examples, pair.y, pair.upper) for pair in pairs]
+        results = together.train(machines, bias_of(self.config), self.config.eps, self.config.max_iter)
+        each_s = clock.seconds() / len(numbers)
+        for number, pair, result in zip(numbers, pairs, results, strict=True):
+            if result is None:
+                self._train_alone(number, turn, each_s)
+                since_s = self._spent.seconds()
+                continue
+            if self.listeners.on_progress is not None:
+                turn.say(partial(self.listeners.on_progress, since_s + each_s, _last_of(result)), passing=True)
+            self._done(number, pair, replace(result, seconds=each_s), since_s, turn)
+            since_s += each_s
+
+    def _pair(self, number: int) -> Pair:
+        return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[number])
+
+    def _done(self, number: int, pair: Pair, result: SolverResult, since_s: float, turn: Turn) -> None:
+        self._spent.add(result.seconds)
+        self._trained[number] = Trained(pair.examples, result, since_s)
+        if self.listeners.on_machine is not None:
+            turn.say(partial(self.listeners.on_machine, pair, result))
+
+
+def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
+    """``on_progress`` for a part that begins at ``since_s`` of the whole's time."""
+    return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
+
+
+def _last_of(result: SolverResult) -> Progress:
+    """The progress that a run with this result would have ended with."""
+    counts, violation = (result.steps, result.kernel_evaluations), result.certificate.violation
+    return Progress(*counts, violation, done=True, n_support=result.solution.n_support)
+
+
+def _holdout_error(holdout: Dataset, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float]:
+    """The share of the held-out examples of the machine's own classes that a solution puts on the wrong side."""
+    y = np.trunc(holdout.y)
+    own = labels if pair.negative == REST else labels[[pair.positive, pair.negative]]
+    index = np.flatnonzero(np.isin(y, own))
+    rows, is_positive = holdout.rows.take(index), y[index] == labels[pair.positive]
+
+    def error(solution: Solution) -> float:
+        if len(index) == 0:
+            return float("nan")
+        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0] - solution.rho
+        return float(np.mean((response > 0) != is_positive))
+
+    return error
