@@ -98,6 +98,8 @@ class Naive:
         if i is not None and j is not None:
             zeros = [s for s in self.S if self.alpha[s] == 0]
             gone = [s for s in zeros if (g[s] >= g[i] if self.y[s] < 0 else g[s] <= g[j])]
+            if g[i] < g[j]:
+                gone = [s for s in gone if s not in (i, j)]
             self.S = [s for s in self.S if s not in gone]
         return moved
 
@@ -302,6 +304,16 @@ def test_many_epochs_end_at_the_optimum(name: str, selection: str) -> None:
     assert found.status is Status.COMPLETED
     assert found.certificate.dual == pytest.approx(best.dual, rel=1e-4)
     assert found.certificate.primal == pytest.approx(best.primal, rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.2), Kernel(LINEAR)])
+@pytest.mark.parametrize("C", [1e-5, 1e-3])
+def test_the_threshold_is_known_where_every_alpha_is_at_a_bound(kernel: Kernel, C: float) -> None:
+    """A small C and unequal classes: b is bounded by examples with α = 0 alone; without them the gap stays at some hundredths."""
+    X, y = points(300, 4, seed=3, noise=0.1)
+    case = problem(X, y, kernel, C)
+    found = run(solvers.solver("lasvm"), case, lasvm.Options(epochs=20), eps=1e-6)
+    assert found.certificate.gap <= 1e-4 * found.certificate.primal
 
 
 @pytest.mark.parametrize("selection", ["active", "autoactive", "random"])
