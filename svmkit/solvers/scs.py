@@ -2,8 +2,9 @@
 
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
-Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps; completed after
-          ``iterations``, or where the trust radius has shrunk to nothing (the validation sample sees no more progress)
+Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps: converged if that is the
+          whole training set, else completed, as after ``iterations``, or where the trust radius has shrunk to nothing (the
+          validation sample sees no more progress)
 Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it, and for a moment, as it moves to its last
           room, a quarter as much beside it; some vectors of length n
 Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"
@@ -264,7 +265,8 @@ def _iterate(state: _State) -> None:
     old, square = _size(state), _turn(state)
     whole = old == state.gram.most
     if whole and (state.gap <= state.eps or not square > 0):
-        state.done = -_NOISE <= state.gap <= state.eps and _confirmed(state)
+        everyone = state.gram.most == state.problem.n  # of fewer, f_S says nothing certain about f
+        state.done = everyone and -_NOISE <= state.gap <= state.eps and _confirmed(state)
         state.completed = not state.done
         return
     t, tried = _search(state, square) if square > 0 else (0.0, 0.0)

@@ -117,6 +117,15 @@ def test_the_sample_keeps_to_its_limit() -> None:
     assert scs.solution(state).n_support <= 70
 
 
+def test_nothing_is_claimed_of_examples_outside_the_sample() -> None:
+    """f_S may be minimal, and f far from it."""
+    case = asked(300, 1.0)
+    for sample, converges in ((200, False), (299, False), (300, True), (1000, True)):
+        progress = scs.advance(scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0), EVERY)
+        assert (progress.done, progress.completed) == (converges, not converges)
+        assert progress.violation <= 0.05  # of f_S
+
+
 def test_at_lambda_1_the_closed_form_is_reached() -> None:
     """Kernel values at most 1 and λ ≥ 1: f* = 1 − mean y_i y_j K_ij/2λ, here over the whole training set."""
     for seed in range(3):
