@@ -127,15 +127,15 @@ class Machines:
             self._renewed_at, self._voters = self.rows, self.model()
         return lost
 
-    def finish(self, interrupted: Callable[[], bool]) -> Status:
-        """Does what the solver does once the stream has ended; the status of the machine that came out worst."""
+    def finish(self, given_up: Callable[[], Status | None]) -> Status:
+        """What the solver does once the stream has ended; the status of the machine that came out worst, or ``given_up``'s."""
         if not hasattr(self.solver, "finish"):
             return Status.COMPLETED
         stalled = False
         for state in self._states:
-            progress = finish(self.solver, state, interrupted)
+            progress = finish(self.solver, state, lambda: given_up() is not None)
             if progress is None:
-                return Status.INTERRUPTED
+                return given_up() or Status.INTERRUPTED
             stalled |= progress.stalled
         return Status.STALLED if stalled else Status.COMPLETED
 
@@ -147,6 +147,10 @@ class Machines:
             kernel_evaluations=sum(progress.kernel_evaluations for progress in all_of_them),
             n_support=sum(progress.n_support for progress in all_of_them),
         )
+
+    def most_kernel_evaluations(self) -> int:
+        """Of any machine."""
+        return max(self.solver.progress(state).kernel_evaluations for state in self._states)
 
     def model(self) -> Model:
         """The model so far."""

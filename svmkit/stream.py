@@ -21,6 +21,7 @@ from svmkit.model import Model
 from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
 from svmkit.solvers.base import CALL_S, Clock
+from svmkit.solvers.stops import Marks
 from svmkit.trace import Limits, Status, StreamRow
 
 #: Examples of which the latest error is reported.
@@ -77,7 +78,7 @@ def learn_stream(
         status = status or course.look()
         if status is not None:
             break
-    status = status or machines.finish(interrupted)
+    status = status or machines.finish(course.given_up)
     row = course.report(due=False)
     return StreamResult(machines.model(), status, course.rows, row.seconds, row)
 
@@ -91,7 +92,7 @@ class _Course:
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
         self._budget = 1
-        self._mark = 1024
+        self._mark, self._looks = 1024, Marks(1, 1.01)
         self._told_at, self._told_rows = 0.0, 0
         self._due_s = listener.every_s
         self._snapshot_due_s = listener.snapshot_s or inf
@@ -146,6 +147,7 @@ class _Course:
         left = [self._budget, self._machines.rows_left(), self._mark - self.rows]
         left += [] if every is None else [every - self.rows % every]
         left += [] if limits.max_iter is None else [limits.max_iter - self.rows]
+        left += [] if limits.max_evaluations is None else [self._looks.next - self.rows]
         return min(left)
 
     def _tell(self) -> None:
@@ -179,16 +181,22 @@ class _Course:
         self._listener.on_row(row, due)
         return row
 
-    def _status(self) -> Status | None:
-        limits = self._limits
+    def given_up(self) -> Status | None:
+        """Why nobody waits any longer, or None."""
         if self._interrupted():
             return Status.INTERRUPTED
+        limit_s = self._limits.time_limit_s
+        return Status.TIME_LIMIT if limit_s is not None and self.seconds() >= limit_s else None
+
+    def _status(self) -> Status | None:
+        limits = self._limits
+        if (given_up := self.given_up()) is not None:
+            return given_up
         if limits.max_iter is not None and self.rows >= limits.max_iter:
             return Status.MAX_ITER
-        if limits.time_limit_s is not None and self.seconds() >= limits.time_limit_s:
-            return Status.TIME_LIMIT
         most = limits.max_evaluations
-        return Status.MAX_EVALUATIONS if most is not None and self._machines.progress().kernel_evaluations >= most else None
+        spent = most is not None and self._looks.reached(self.rows) and self._machines.most_kernel_evaluations() >= most
+        return Status.MAX_EVALUATIONS if spent else None
 
 
 def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:

@@ -23,8 +23,9 @@ from svmkit.io.model_libsvm import write_model
 from svmkit.machines import Machines
 from svmkit.model import Model, answers
 from svmkit.pairs import WITHOUT_BIAS
+from svmkit.solvers import lasvm
 from svmkit.stream import Listener, StreamResult, learn_stream
-from svmkit.trace import Limits, Status, StreamRow
+from svmkit.trace import Limits, Progress, Status, StreamRow
 
 BINARY = np.array([1, -1])
 THREE = np.array([2, 7, 4])
@@ -170,6 +171,46 @@ def test_limits_end_a_stream(limits: Limits, status: Status) -> None:
     assert found.status is status
     assert 0 < found.rows < 400
     assert limits.max_iter is None or found.rows == 123
+
+
+@pytest.mark.parametrize("most", [1, 500, 20_000])
+def test_kernel_evaluations_end_a_stream_at_the_same_row_however_fast_it_goes(most: int, monkeypatch: Any) -> None:
+    """And are passed by one example or a hundredth of them, though a call learns many."""
+    rows = set()
+    for call_s in (1e-9, 0.05, 1e9):
+        monkeypatch.setattr(stream, "CALL_S", call_s)
+        found = learn(data(1000), limits=Limits(max_evaluations=most))
+        assert found.status is Status.MAX_EVALUATIONS
+        rows.add(found.rows)
+    (n,) = rows
+    fewer = n - 1 - n // 100
+    assert fewer == 0 or learn(data(1000), limits=Limits(max_iter=fewer)).last.kernel_evaluations < most
+    assert found.last.kernel_evaluations >= most
+
+
+def test_the_limit_of_kernel_evaluations_is_each_machines() -> None:
+    config, most = replace(CONFIG, multiclass="ovr"), 2000
+    machines = Machines(config, THREE)
+    found = learn_stream(machines, [chunks(data(600, THREE))], limits=Limits(max_evaluations=most))
+    assert found.status is Status.MAX_EVALUATIONS
+    each = [machines.solver.progress(state).kernel_evaluations for state in machines._states]
+    assert most <= max(each) <= 1.1 * most
+    assert sum(each) == found.last.kernel_evaluations > most
+
+
+def test_the_time_limit_holds_for_the_work_at_the_end(monkeypatch: Any) -> None:
+    """A stream that has been learned in time, but whose finishing takes long."""
+    clock = [0.0]
+    monkeypatch.setattr(stream.Clock, "seconds", lambda self: clock[0])
+
+    def endless() -> Progress:
+        clock[0] += 1.0
+        return Progress(0, 0)
+
+    monkeypatch.setattr(lasvm, "finish", lambda state, budget: endless())
+    config = TrainConfig(solver="lasvm", gamma=0.3)
+    assert learn(data(), config=config, limits=Limits(time_limit_s=5.0)).status is Status.TIME_LIMIT
+    assert clock[0] == 5.0
 
 
 def test_an_interruption_ends_a_stream_that_waits() -> None:
