@@ -50,7 +50,7 @@ class ActiveSolver(Solver, Protocol):
 
 @dataclass(frozen=True)
 class ActiveResult:
-    """The model of all labels learned; ``status`` is COMPLETED where no more are wanted."""
+    """The model of all labels learned; ``status`` is COMPLETED where no more are wanted, INTERRUPTED where none came."""
 
     model: Model
     status: Status
@@ -185,7 +185,7 @@ def learn_pool(
         if label is None:
             label = ask(row, lambda: course.given_up() is not None)
             if label is None:
-                status = course.given_up()
+                status = course.given_up() or Status.INTERRUPTED
                 break
             n_asked += 1
         course.learn(row, label)

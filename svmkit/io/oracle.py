@@ -17,7 +17,8 @@ from contextlib import suppress
 from svmkit.errors import DataError, OutputError
 from svmkit.io.files import map_bytes
 
-_LOOK_S = 0.1
+#: Between looks whether to give up an answer, and what a command gets to end by itself, and again once it has been told to.
+_LOOK_S, _END_S = 0.1, 5.0
 
 
 class LabelFile:
@@ -80,11 +81,13 @@ class Command:
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()
-            self._process.wait()
+        for end in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(timeout=_END_S)
+                break
+            except subprocess.TimeoutExpired:
+                end()
+        self._process.wait()
         os.close(self._answers)
 
 
