@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,7 @@ def command(
     refuse_lambda_with_C(ctx)
     if seeds < 1:
         raise UsageError(f"--seeds {seeds}: must be at least 1")
+    replace(config, seed=config.seed + seeds - 1).check()
     if config.patience is not None and holdout is None:
         raise UsageError("--patience watches the held-out error: give --holdout too")
     if data == holdout == "-":
@@ -144,7 +146,8 @@ def _configs(config: TrainConfig, solvers: str, knobs: Sequence[tuple[str, str]]
     for name in names:
         exact = solver(name).EXACT
         own = tuple((key.partition(".")[2], value) for key, value in knobs if key.partition(".")[0] == name)
-        options_of(solver(name), own)
+        with _named(name):
+            options_of(solver(name), own)
         patience = None if exact else config.patience
         changed = replace(config, solver=name, solver_options=own, patience=patience)
         found.append(with_bias(changed, lambda text: None))
@@ -176,10 +179,24 @@ def _check_binary(dataset: Dataset, data: str) -> None:
         )
 
 
+@contextmanager
+def _named(solver: str) -> Iterator[None]:
+    """Names the solver in what is said of its -O inside, as it stood on the command line."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(str(error).replace("-O ", f"-O {solver}.", 1)) from None
+
+
 def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporter) -> list[TrainConfig]:
-    """The configs whose solvers take the problem; others are left out with their reason. UsageError where none is left."""
+    """The configs whose solvers take the problem; others are left out with their reason. UsageError where none is left, or for
+    an option that a solver cannot have.
+    """
+    import numpy as np
+
     from svmkit.pairs import group_classes, kernel_of, label_factors, pair_of, usable_examples
     from svmkit.solvers import solver
+    from svmkit.solvers.base import options_of
 
     labels, members = group_classes(dataset.y, usable_examples(dataset))
     if len(labels) != 2:
@@ -189,11 +206,16 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
     for config in configs:
         kernel = kernel_of(config, dataset.n_features)
         problem: Problem = pair_of(dataset, config, members, factors, 0, 1).problem(dataset, config, kernel)
-        reason = solver(config.solver).supports(problem)
-        if reason is None:
-            willing.append(config)
-        else:
+        module = solver(config.solver)
+        reason = module.supports(problem)
+        if reason is not None:
             reporter.warn(f"{config.solver} is left out: {reason}")
+            continue
+        willing.append(config)
+        two = np.array([int(np.argmax(problem.y == side)) for side in (1.0, -1.0)])
+        little = replace(problem, rows=problem.rows.take(two), y=problem.y[two], upper=problem.upper[two])
+        with _named(config.solver):  # values that cannot be are refused at the start
+            module.start(little, options_of(module, config.solver_options), config.eps, config.seed)
     if not willing:
         raise UsageError("none of the solvers takes this problem")
     return willing

@@ -118,6 +118,21 @@ def test_a_figure_of_train_is_that_of_compare(data: Path, tmp_path: Path) -> Non
     assert (line["bias"], line["held-out error"]) == ("none", "–")
 
 
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--solvers", "smo,scs", "-O", "scs.first=0"], "-O scs.first=0: must be at least 1"),
+        (["--solvers", "smo,scs", "-O", "scs.nope=1"], "-O scs.nope=1: this solver has no option 'nope'"),
+        (["--solvers", "smo,sbp", "--seeds", "2", "--seed", str(2**63 - 1)], "--seed: 9223372036854775808 must lie in"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_trained(args: list[str], says: str, data: Path, tmp_path: Path) -> None:
+    done = svmkit("compare", *args, data, tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_lambda_is_told_with_the_cost_that_it_stands_for(data: Path, tmp_path: Path) -> None:
     """Examples of weight 0 take no part, so they do not count in C = 1/(λ n)."""
     lines = data.read_text().splitlines()
@@ -207,7 +222,7 @@ def test_an_earlier_comparison_is_replaced(data: Path, tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_the_finished_runs(data: Path, tmp_path: Path, hasty: SimpleNamespace) -> None:
     def at_step(steps: int) -> None:
-        if hasty.started == 2:
+        if hasty.started == 3:  # the first start only looks at the options
             os.kill(os.getpid(), signal.SIGINT)
 
     hasty.at_step = at_step
