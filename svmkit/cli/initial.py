@@ -14,6 +14,7 @@ from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
+    from svmkit.model import Model
     from svmkit.warm import Warm
 
 _KERNEL_FIELDS = ("kernel", "degree", "gamma", "coef0")
@@ -45,9 +46,23 @@ def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], 
     if "kernel" not in given:
         config = replace(config, **{name: value for name, value in kernel.items() if name not in given})
     warm = join(dataset, model)
+    if told := _told_of_labels(dataset, model):
+        reporter.warn(told)
     if not reporter.quiet:
         reporter.note(_told(warm))
     return config, warm
+
+
+def _told_of_labels(dataset: Dataset, model: Model) -> str:
+    """Where both have labels that the other lacks, which may be other names for the same classes; else ""."""
+    assert model.labels is not None
+    ours, theirs = set(dataset.y[dataset.weights > 0].astype(int).tolist()), set(model.labels.tolist())
+    if ours <= theirs or theirs <= ours:
+        return ""
+    new, old = (", ".join(map(str, sorted(labels))) for labels in (ours - theirs, theirs - ours))
+    return (
+        f"the data have labels that the model does not know ({new}), the model some that they lack ({old}): all are classes now"
+    )
 
 
 def _told(warm: Warm) -> str:

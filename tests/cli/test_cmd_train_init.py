@@ -43,6 +43,22 @@ def test_missing_support_vectors_are_told(old: Path, tmp_path: Path) -> None:
     assert "train on both" in done.stderr
 
 
+def test_other_names_for_the_classes_are_told(old: Path, tmp_path: Path) -> None:
+    """Labels 2 and 1 for 1 and −1 make three classes; a class more, or one that is missing, goes without saying."""
+    lines = old.read_text().splitlines()
+    for names, told in (({"1": "2", "-1": "1"}, True), ({"1": "1", "-1": "-1"}, False), ({"1": "3", "-1": "3"}, True)):
+        new = tmp_path / "new"
+        new.write_text(
+            "".join(names[label.lstrip("+")] + " " + rest + "\n" for label, rest in (x.split(" ", 1) for x in lines))
+        )
+        done = svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m")
+        assert done.returncode == 0
+        assert ("labels that the model does not know" in done.stderr) == told
+    first = tmp_path / "first"
+    first.write_text("".join(line + "\n" for line in lines if not line.startswith("-")))
+    assert "does not know" not in svmkit("train", "--init", tmp_path / "old.model", first, tmp_path / "m").stderr
+
+
 @pytest.mark.parametrize("solver", ["pegasos", "sbp", "asset"])
 def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_path: Path) -> None:
     done = svmkit("train", "--init", tmp_path / "old.model", "--solver", solver, old, tmp_path / "m")

@@ -130,7 +130,7 @@ def _train(call: Call) -> None:
         _cross_validate(call.n_folds, dataset, config, text)
         return
     complaint = f"can't save model to file {call.model}"
-    check_output(call.model, complaint)
+    check_output(call.model, complaint, call.data)
     from svmkit.fit import fit
     from svmkit.io.model_libsvm import write_model
 

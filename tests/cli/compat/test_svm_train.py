@@ -270,6 +270,11 @@ def test_an_unwritable_model_is_refused_before_training(folder: Path) -> None:
     assert (outcome.code, outcome.out, outcome.first_error) == (1, "", "can't save model to file folder")
 
 
+def test_a_model_over_its_own_data_is_refused_before_training(folder: Path) -> None:
+    text = "can't save model to file ./two\n./two: names one file for two purposes, and would be overwritten\n"
+    assert ours("svm-train", ["two", "./two"], folder) == Outcome(1, "", text, {})
+
+
 def test_a_full_disk_is_svm_trains_first_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "two").write_bytes((folder / "two").read_bytes())
     assert ours("svm-train", ["two", "m"], folder).code == 0  # whatever must be compiled is, before files are limited
