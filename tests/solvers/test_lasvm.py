@@ -309,7 +309,7 @@ def test_many_epochs_end_at_the_optimum(name: str, selection: str) -> None:
 @pytest.mark.parametrize("kernel", [Kernel(RBF, 0.2), Kernel(LINEAR)])
 @pytest.mark.parametrize("C", [1e-5, 1e-3])
 def test_the_threshold_is_known_where_every_alpha_is_at_a_bound(kernel: Kernel, C: float) -> None:
-    """A small C and unequal classes: b is bounded by examples with α = 0 alone; without them the gap stays at some hundredths."""
+    """A small C and unequal classes: b is bounded by examples with α = 0 alone; without them the gap stays at hundredths."""
     X, y = points(300, 4, seed=3, noise=0.1)
     case = problem(X, y, kernel, C)
     found = run(solvers.solver("lasvm"), case, lasvm.Options(epochs=20), eps=1e-6)
