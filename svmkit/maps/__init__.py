@@ -1,7 +1,9 @@
-"""Explicit feature maps by name, φ: rows → R^d with ⟨φ(x), φ(z)⟩ ≈ K(x, z); a new one is a file in this folder.
+"""Explicit feature maps by name, φ: rows → R^d with ⟨φ(x), φ(z)⟩ ≈ K(x, z).
 
 A map module offers ``fit(rows, kernel, dim, seed, …)``, which makes a map from training rows, and ``from_dict``, which makes it
-anew from ``to_dict`` of another. A map has ``dim`` and ``transform(rows)``; its inner products are what it is for.
+anew from ``to_dict`` of another. A map has ``dim`` and ``transform(rows)``; its inner products are what it is for. A new one is
+such a file in this folder, its name in ``config.MAPS``, and a case wherever the kinds of maps are told apart: ARCHITECTURE.md,
+"Adding to it", lists these places.
 """
 
 from __future__ import annotations
