@@ -129,7 +129,7 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
     bad = np.flatnonzero(wrong)
     if len(bad):
         where = f"{path}, line {line_of_row(text, int(bad[0]))}"
-        reason = f"{where}: serial number {_shortest(float(serial[bad[0]]))} is not a whole number from 1 to {width - 1}"
+        reason = f"{where}: serial number {shortest(float(serial[bad[0]]))} is not a whole number from 1 to {width - 1}"
         raise DataError("Wrong input format: sample_serial_number out of range", reason)
     return Rows(
         data=np.empty(0),
@@ -225,12 +225,16 @@ def line_heads(dataset: Dataset, start: int, stop: int) -> NDArray[np.object_]:
 
 
 def _texts(values: Floats) -> NDArray[np.object_]:
-    """The shortest text of each value that reads back as it; equal bits share one string."""
+    """The shortest text of each value, ``?`` for an unknown one."""
+    return texts_of(values, lambda value: "?" if value != value else shortest(value))
+
+
+def texts_of(values: Floats, text: Callable[[float], str]) -> NDArray[np.object_]:
+    """``text`` of each value, made once for equal bits: 0 and −0 are written differently."""
     distinct, which = np.unique(values.view(np.int64), return_inverse=True)
-    texts = np.empty(len(distinct), dtype=object)
-    texts[:] = [_shortest(value) for value in distinct.view(np.float64).tolist()]
-    return texts[which]
+    return np.array([text(value) for value in distinct.view(np.float64).tolist()], dtype=object)[which]
 
 
-def _shortest(value: float) -> str:
-    return "?" if value != value else repr(value).removesuffix(".0")
+def shortest(value: float) -> str:
+    """The shortest text that reads back as ``value``, a whole number without a point."""
+    return repr(value).removesuffix(".0")

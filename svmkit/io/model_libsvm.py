@@ -21,6 +21,7 @@ from svmkit.config import KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.libsvm_data import shortest, texts_of
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.maps import FeatureMap
 from svmkit.model import Machine, Model, class_pairs, coefficients
@@ -49,18 +50,14 @@ def write_model(path: str, model: Model, *, style: Style = "native") -> None:
 
 def model_text(model: Model, *, style: Style = "native") -> bytes:
     """The file's bytes."""
-    exact = _shortest if style == "native" else _digits17
-    brief = _shortest if style == "native" else _digits8
+    exact = shortest if style == "native" else _digits17
+    brief = shortest if style == "native" else _digits8
     header = "".join(f"{' '.join([key, *words])}\n" for key, words in _header(model, exact))
     return (header + "SV\n" + _support_text(model, exact, brief)).encode("ascii")
 
 
 def _word(value: object) -> str:
     return repr(value).strip("'")
-
-
-def _shortest(value: float) -> str:
-    return repr(value).removesuffix(".0")
 
 
 def _digits17(value: float) -> str:
@@ -102,30 +99,24 @@ def _support_text(model: Model, exact: Format, brief: Format) -> str:
     rows, table = model.rows, coefficients(model)
     n, n_coef = table.shape
     if model.kernel.kind == PRECOMPUTED:
-        pairs = _pieces(rows.serial.astype(np.float64), lambda serial: f"0:{int(serial)} ")[:, None]
+        pairs = texts_of(rows.serial.astype(np.float64), lambda serial: f"0:{int(serial)} ")[:, None]
         lengths = np.ones(n, dtype=np.int64)
     else:
         indices, place = np.unique(rows.indices, return_inverse=True)
         index_text = np.array([f"{i}:" for i in indices.tolist()], dtype=object)
-        pairs = np.stack([index_text[place], _pieces(rows.data, lambda value: brief(value) + " ")], axis=1)
+        pairs = np.stack([index_text[place], texts_of(rows.data, lambda value: brief(value) + " ")], axis=1)
         lengths = np.diff(rows.indptr)
     width = n_coef + pairs.shape[1] * lengths + 1
     ends = np.cumsum(width)
     out = np.empty(int(width.sum()), dtype=object)
     out[ends - 1] = "\n"
     coef_at = (ends - width)[:, None] + np.arange(n_coef)
-    out[coef_at] = _pieces(table.ravel(), lambda value: exact(value) + " ").reshape(n, n_coef)
+    out[coef_at] = texts_of(table.ravel(), lambda value: exact(value) + " ").reshape(n, n_coef)
     is_pair = np.ones(len(out), dtype=bool)
     is_pair[ends - 1] = False
     is_pair[coef_at] = False
     out[is_pair] = pairs.ravel()
     return "".join(out.tolist())
-
-
-def _pieces(values: Floats, text: Format) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    """``text`` of each value; told apart by their bits, since 0 and −0 are written differently."""
-    bits, inverse = np.unique(values.view(np.int64), return_inverse=True)
-    return np.array([text(value) for value in bits.view(np.float64).tolist()], dtype=object)[inverse]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------------

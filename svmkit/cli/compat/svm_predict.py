@@ -119,11 +119,12 @@ def _note_probabilities(model: Model, wanted: bool, tell: Callable[[str], None])
 def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[str], None]) -> tuple[list[str], Floats]:
     """The output file's lines, and the label or value that the model gives each example."""
     from svmkit.calibrate import most_probable, probabilities
+    from svmkit.io.libsvm_data import texts_of
     from svmkit.model import answers, decision_values
 
     if not probability or model.svm_type in ("epsilon_svr", "nu_svr"):
         found = answers(model, dataset.rows)
-        return _number_lines(found), found
+        return texts_of(found, "{:.17g}\n".format).tolist(), found
     decisions = decision_values(model, dataset.rows)
     chances = probabilities(model, decisions, on_warning=tell)
     found = most_probable(model, decisions, chances)
@@ -131,15 +132,6 @@ def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[
     form = "%g" + " %g" * chances.shape[1] + "\n"
     table = zip(found.tolist(), *chances.T.tolist(), strict=True)
     return [f"labels {names}\n", *(form % row for row in table)], found
-
-
-def _number_lines(values: Floats) -> list[str]:
-    """Each value on a line, with all 17 digits; each distinct one is formatted once."""
-    import numpy as np
-
-    distinct, which = np.unique(values.view(np.int64), return_inverse=True)
-    texts = [f"{value:.17g}\n" for value in distinct.view(np.float64).tolist()]
-    return [texts[code] for code in which.tolist()]
 
 
 def score_lines(svm_type: str, truth: Floats, answers: Floats) -> list[str]:

@@ -120,14 +120,10 @@ def _has_index_0(dataset: Dataset) -> bool:
 
 def _heads(dataset: Dataset, scaling: Scaling) -> list[str]:
     """Label, and query and cost where the data have them, of each line."""
-    import numpy as np
-
+    from svmkit.io.libsvm_data import texts_of
     from svmkit.scaling import scale_labels
 
-    labels = scale_labels(scaling, dataset.y)
-    distinct, which = np.unique(labels.view(np.int64), return_inverse=True)
-    texts = [f"{label:.17g} " for label in distinct.view(np.float64).tolist()]
-    heads = [texts[code] for code in which.tolist()]
+    heads: list[str] = texts_of(scale_labels(scaling, dataset.y), "{:.17g} ".format).tolist()
     if dataset.qid is not None:
         heads = [f"{head}qid:{qid} " if qid else head for head, qid in zip(heads, dataset.qid.tolist(), strict=True)]
     if dataset.weight is not None:
