@@ -185,6 +185,11 @@ def seconds_compiling() -> float:
     return seconds if since is None else seconds + time.perf_counter() - since
 
 
+def is_compiling() -> bool:
+    """Whether some thread is finding or compiling code at this moment."""
+    return _compiling[0][1] is not None
+
+
 @contextmanager
 def _counted() -> Iterator[None]:
     """Counts the block's time as spent compiling, from its begin on: other threads' clocks stand still meanwhile."""

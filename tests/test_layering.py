@@ -79,6 +79,7 @@ SHARED = {
         "approx_model",
         "scaled_text",
         "batch",
+        "cold_start",
         "cross_validation",
     },
 }

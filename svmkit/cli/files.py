@@ -29,11 +29,10 @@ def check_output(path: str, *others: str) -> None:
 
 def begin(threads: int, reporter: Reporter) -> None:
     """What every command that computes does first: sets the number of threads, and prepares for a cold start."""
-    from svmkit import _ahead, _jit, parallel
+    from svmkit import parallel
 
     parallel.use_threads(threads)
-    _jit.on_compile(reporter.compiling)
-    _ahead.start_if_cold(parallel.cores())
+    reporter.cold.listen()
 
 
 def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, training: bool = False) -> Dataset:

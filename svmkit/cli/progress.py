@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from svmkit.cli.cold_start import ColdStart
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
-_COLD_S = 2.0
-_COLD = "compiling the inner loops for this machine (first run only; 'svmkit warmup' does it ahead of time)"
-_COLD_ALWAYS = "compiling the inner loops for this machine, as every run will"
 
 
 class Reporter:
@@ -38,20 +36,19 @@ class Reporter:
         self._next = self._began + (3 * _LIVE_EVERY_S if self.live else _PLAIN_EVERY_S)
         self._open_line = False
         self._lock = threading.RLock()
-        self._cold: threading.Timer | None = None
-        self._said_cold = quiet
+        self.cold = ColdStart(self.note, "first run only; 'svmkit warmup' does it ahead of time")
+        if quiet:
+            self.cold.end()
 
     def __enter__(self) -> Reporter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._said_cold = True
-        self._stop_waiting()
+        self.cold.end()
         self._end_line()
 
     def show(self, describe: Callable[[float], str]) -> None:
         """Shows ``describe(seconds so far)`` if it is time for it; cheap enough to be called at every step."""
-        self._stop_waiting()
         now = time.perf_counter()
         if self.quiet or now < self._next:
             return
@@ -80,25 +77,6 @@ class Reporter:
     def warn(self, text: str) -> None:
         """A warning, shown whatever ``quiet`` says."""
         self.note(f"warning: {text.removeprefix('WARNING: ')}")
-
-    def compiling(self, name: str) -> None:
-        """Hears that ``name`` is about to be compiled; says so once if that takes long."""
-        if not self._said_cold and self._cold is None:
-            self._cold = threading.Timer(_COLD_S, self._say_cold)
-            self._cold.daemon = True
-            self._cold.start()
-
-    def _say_cold(self) -> None:
-        from svmkit import _store
-
-        self._said_cold = True
-        trouble = _store.unwritable()
-        self.note(_COLD if trouble is None else f"{_COLD_ALWAYS}: {trouble}")
-
-    def _stop_waiting(self) -> None:
-        if self._cold is not None:
-            self._cold.cancel()
-            self._cold = None
 
     def _end_line(self) -> None:
         if self._open_line:

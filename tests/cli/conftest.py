@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from svmkit.cli import progress
+from svmkit.cli import cold_start
 
 
 @pytest.fixture(autouse=True)
 def no_note_about_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_COLD_S", 600.0)
+    monkeypatch.setattr(cold_start, "_COLD_S", 600.0)

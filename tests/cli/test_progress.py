@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from svmkit import _store
-from svmkit.cli import progress
-from svmkit.cli.compat.tool import ColdStart
+from svmkit import _jit, _store
+from svmkit.cli import cold_start, progress
+from svmkit.cli.cold_start import ColdStart
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
@@ -78,42 +78,60 @@ def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[s
     with Reporter(True, TrainConfig()) as reporter:
         clock.now += 100
         reporter.machines(1).progress(0.0, Progress(1, 1))
-        reporter.compiling("f")
         reporter.warn("WARNING: mind this")
     assert capsys.readouterr().err == "svmkit: warning: mind this\n"
 
 
+def hear_and_wait(cold: ColdStart) -> None:
+    """Compiling begins, and goes on until it would be worth a word."""
+    with _jit._counted():
+        hear_in_passing(cold)
+
+
+def hear_in_passing(cold: ColdStart) -> None:
+    """The same, but then the compiling is over."""
+    cold.hear("f")
+    if cold._timer is not None:
+        cold._timer.join()
+
+
 def test_a_cold_start_says_what_it_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_COLD_S", 0.0)
+    monkeypatch.setattr(cold_start, "_COLD_S", 0.0)
     with Reporter(False) as reporter:
-        reporter.compiling("first")
-        assert reporter._cold is not None
-        reporter._cold.join()
-        reporter.compiling("second")
-    reporter.compiling("after the end")
-    assert reporter._cold is None
-    assert capsys.readouterr().err == f"svmkit: {progress._COLD}\n"
+        hear_and_wait(reporter.cold)
+        hear_and_wait(reporter.cold)
+    told = "compiling the inner loops for this machine (first run only; 'svmkit warmup' does it ahead of time)"
+    assert capsys.readouterr().err == f"svmkit: {told}\n"
+
+
+def test_after_the_end_and_with_quiet_it_says_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cold_start, "_COLD_S", 0.0)
+    with Reporter(False) as reporter:
+        pass
+    hear_and_wait(reporter.cold)
+    with Reporter(True) as reporter:
+        hear_and_wait(reporter.cold)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_cold_start_of_every_run_is_not_called_the_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_store, "unwritable", lambda: "can't write X: Not a directory")
-    monkeypatch.setattr(progress, "_COLD_S", 0.0)
+    monkeypatch.setattr(cold_start, "_COLD_S", 0.0)
     with Reporter(False) as reporter:
-        reporter.compiling("first")
-        assert reporter._cold is not None
-        reporter._cold.join()
-    tool = ColdStart("svm-train")
-    tool.began = 1e-9
-    tool.hear("first")
+        hear_and_wait(reporter.cold)
     told = "compiling the inner loops for this machine, as every run will: can't write X: Not a directory\n"
-    assert capsys.readouterr().err == f"svmkit: {told}svm-train: {told}"
+    assert capsys.readouterr().err == f"svmkit: {told}"
 
 
-def test_a_quick_compilation_is_not_worth_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    with Reporter(False) as reporter:
-        reporter.compiling("first")
-        reporter.show(lambda seconds: "")
-        assert reporter._cold is None
-    assert capsys.readouterr().err == ""
+def test_a_quick_compilation_is_not_worth_a_word_but_a_long_one_after_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold_start, "_COLD_S", 0.0)
+    said: list[str] = []
+    cold = ColdStart(said.append)
+    hear_in_passing(cold)
+    assert said == []
+    hear_and_wait(cold)
+    assert said == ["compiling the inner loops for this machine (first run only)"]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
 from svmkit.cli.interrupt import handling
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
 
-_COLD_S = 2.0
+if TYPE_CHECKING:
+    from svmkit.cli.cold_start import ColdStart
+
 _listening: list[ColdStart] = []
 
 
@@ -57,7 +59,7 @@ def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: l
         return _fail(f"{name}: unexpected error, a fault of svmkit's: {what}\nPlease report it with SVMKIT_DEBUG=1's output.")
     finally:
         for listener in _listening:
-            listener.silent = True
+            listener.end()
 
 
 def say(text: str) -> None:
@@ -113,34 +115,12 @@ def prefaced(complaint: str) -> Iterator[None]:
         raise OutputError(f"{complaint}\n{error}") from None
 
 
-class ColdStart:
-    """Hears what is compiled; if that goes on for long, says so once."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.began = 0.0
-        self.silent = False
-
-    def hear(self, function: str) -> None:
-        """``function`` is about to be compiled."""
-        now = time.monotonic()
-        self.began = self.began or now
-        if not self.silent and now - self.began > _COLD_S:
-            from svmkit import _store
-
-            self.silent = True
-            trouble = _store.unwritable()
-            how_often = " (first run only)" if trouble is None else f", as every run will: {trouble}"
-            warn(f"{self.name}: compiling the inner loops for this machine{how_often}")
-
-
 def announce_compiling(name: str) -> None:
     """Prepares for a first run: the tool ``name`` says so if it has to compile for long (until ``run_tool`` ends)."""
-    from svmkit import _ahead, _jit, parallel
+    from svmkit.cli.cold_start import ColdStart
 
-    _listening.append(ColdStart(name))
-    _jit.on_compile(_listening[-1].hear)
-    _ahead.start_if_cold(parallel.cores())
+    _listening.append(ColdStart(lambda text: warn(f"{name}: {text}")))
+    _listening[-1].listen()
 
 
 def _show_usage(complaint: str, usage: str) -> int:
