@@ -164,15 +164,10 @@ def train_pool(
             if written:
                 write_model(model, result.model)
         _report(result, model if written else None, log_path, held_out, as_json, reporter)
-    for text in lost:
-        reporter.warn(text)
+    code = report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
     if dialogue.failure is not None:
         raise dialogue.failure
-    if stop.interrupted():
-        return stop.exit_code
-    if lost:
-        return 1
-    return 3 if strict and result.status.value != "COMPLETED" else 0
+    return code
 
 
 def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str, trace: str | None) -> None:
@@ -294,9 +289,9 @@ def _learn(
 def _report(
     result: ActiveResult, model: str | None, log: str, held_out: Dataset | None, as_json: bool, reporter: Reporter
 ) -> None:
-    row, status = result.last, result.status.value
+    row = result.last
     values: dict[str, Any] = {
-        "status": status,
+        "status": result.status.value,
         "seconds": row.seconds,
         "labels": row.labels,
         "asked": result.n_asked,
@@ -305,9 +300,9 @@ def _report(
         "model": model,
         "oracle_log": log,
     }
-    done = "completed" if status == "COMPLETED" else f"stopped ({status})"
+    done = report.ended(result.status)
     line = f"{done}: {row.labels:,} labels of the pool ({result.n_asked:,} asked for), {report.counted(result.model.n_support)}"
     line += "; no model written" if model is None else f"; {model} written"
     if held_out is not None:
         line += report.held_out(values, row.holdout_error, held_out.n)
-    report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)
+    report.tell(values, line, complete=report.complete(result.status), as_json=as_json, reporter=reporter)

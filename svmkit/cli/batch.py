@@ -15,7 +15,6 @@ from svmkit.config import TrainConfig
 if TYPE_CHECKING:
     from svmkit.data import Dataset
     from svmkit.fit import FitResult
-    from svmkit.trace import Status
     from svmkit.warm import Warm
 
 
@@ -48,13 +47,7 @@ def train_batch(
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
             _save(result, model)
             _report(result, model, held_out, as_json, reporter)
-    for text in lost:
-        reporter.warn(text)
-    if stop.interrupted():
-        return stop.exit_code
-    if lost:
-        return 1
-    return 3 if strict and not complete(result.status) else 0
+    return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
@@ -74,11 +67,6 @@ def n_machines(dataset: Dataset, config: TrainConfig) -> int:
     classes, _ = np.unique(np.trunc(dataset.y), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
     n_class = len(classes)
     return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
-
-
-def complete(status: Status) -> bool:
-    """Whether training ran to its own end."""
-    return status.value in ("CONVERGED", "COMPLETED")
 
 
 def _fit(
@@ -120,4 +108,4 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
-    report.tell(values, line, complete=complete(result.status), as_json=as_json, reporter=reporter)
+    report.tell(values, line, complete=report.complete(result.status), as_json=as_json, reporter=reporter)

@@ -7,7 +7,7 @@ import dataclasses
 import click
 
 from svmkit.cli import files, report
-from svmkit.cli.batch import balanced, complete, n_machines
+from svmkit.cli.batch import balanced, n_machines
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
@@ -37,7 +37,7 @@ def cross_validate(
                 interrupted=stop.interrupted,
                 on_progress=machines.progress,
                 on_machine=machines.done,
-                on_fit=lambda found: None if complete(found.status) else unfinished.append(found.status.value),
+                on_fit=lambda found: None if report.complete(found.status) else unfinished.append(found.status.value),
                 on_warning=reporter.warn,
             )
     if stop.interrupted():

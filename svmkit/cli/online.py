@@ -156,13 +156,7 @@ def train_stream(
             if result.rows:  # else an older MODEL is worth more
                 saved.write(result.model, result.rows)
         _report(result, saved, held_out, as_json, reporter)
-    for text in lost:
-        reporter.warn(text)
-    if stop.interrupted():
-        return stop.exit_code
-    if lost:
-        return 1
-    return 3 if strict and result.status.value != "COMPLETED" else 0
+    return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 
 
 def _labels(asked: StreamOptions) -> Ints:
@@ -239,9 +233,9 @@ def _errors(row: StreamRow) -> str:
 
 
 def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
-    row, status = result.last, result.status.value
+    row = result.last
     values: dict[str, Any] = {
-        "status": status,
+        "status": result.status.value,
         "seconds": row.seconds,
         "rows": row.rows,
         "error": row.error,
@@ -253,10 +247,10 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
         "snapshots": max(0, saved.written - 1),
         "model": saved.path if saved.written else None,
     }
-    done = "completed" if status == "COMPLETED" else f"stopped ({status})"
+    done = report.ended(result.status)
     line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {report.counted(result.model.n_support)}"
     where = "model on stdout" if saved.path == "-" else f"{saved.path} written"
     line += f"; {where if saved.written else 'no model written'}"
     if held_out is not None:
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
-    report.tell(values, line, complete=status == "COMPLETED", as_json=as_json, reporter=reporter)
+    report.tell(values, line, complete=report.complete(result.status), as_json=as_json, reporter=reporter)

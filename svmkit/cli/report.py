@@ -10,11 +10,16 @@ import click
 
 if TYPE_CHECKING:
     from svmkit.certificate import Certificate
+    from svmkit.cli.interrupt import Interrupts
     from svmkit.cli.progress import Reporter
     from svmkit.data import Dataset
     from svmkit.fit import FitResult
     from svmkit.model import Model
     from svmkit.solvers.base import SolverResult
+    from svmkit.trace import Status
+
+#: Statuses of a training that ran to its own end, in words.
+_ENDS = {"CONVERGED": "converged", "COMPLETED": "completed"}
 
 
 def tell(values: dict[str, Any], line: str, *, complete: bool, as_json: bool, reporter: Reporter) -> None:
@@ -27,6 +32,30 @@ def tell(values: dict[str, Any], line: str, *, complete: bool, as_json: bool, re
         reporter.note(line)
 
 
+def exit_code(status: Status, lost: list[str], stop: Interrupts, *, strict: bool, reporter: Reporter) -> int:
+    """Warns of what was ``lost`` of a training's trace, and returns the exit code.
+
+    That is the signal's where one came, 1 for a lost trace, 3 where training with ``strict`` did not run to its own end.
+    """
+    for text in lost:
+        reporter.warn(text)
+    if stop.interrupted():
+        return stop.exit_code
+    if lost:
+        return 1
+    return 3 if strict and not complete(status) else 0
+
+
+def complete(status: Status) -> bool:
+    """Whether training ran to its own end."""
+    return status.value in _ENDS
+
+
+def ended(status: Status) -> str:
+    """How training ended, in a word or two."""
+    return _ENDS.get(status.value, f"stopped ({status.value})")
+
+
 def held_out(values: dict[str, Any], error: float, n: int) -> str:
     """Adds the error on ``n`` held-out examples to ``values``; the same in words, to go on with the line."""
     values |= {"holdout_error": error, "holdout_n": n}
@@ -35,9 +64,10 @@ def held_out(values: dict[str, Any], error: float, n: int) -> str:
 
 def error_on(model: Model, data: Dataset) -> float:
     """The share of ``data`` that the model answers wrongly."""
+    from svmkit.metrics import error
     from svmkit.model import answers
 
-    return float((answers(model, data.rows) != data.y).mean())
+    return error(data.y, answers(model, data.rows))
 
 
 def to_json(report: dict[str, Any]) -> str:
@@ -105,12 +135,11 @@ def solver_line(result: SolverResult) -> str:
 
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
-    done = {"CONVERGED": "converged", "COMPLETED": "completed"}.get(result.status.value, f"stopped ({result.status.value})")
     found = result.certificate
     why = "the kernel is not positive semidefinite" if math.isfinite(found.primal) else "kernel values overflow"
     gap = f"gap {found.gap:.3g}" if math.isfinite(found.gap) else f"no gap ({why})"
     return (
-        f"{done} in {result.seconds:.3g} s: {result.steps:,} iterations, {counted(result.model.n_support)}, "
+        f"{ended(result.status)} in {result.seconds:.3g} s: {result.steps:,} iterations, {counted(result.model.n_support)}, "
         f"{gap}, violation {found.violation:.3g}; {written}"
     )
 
