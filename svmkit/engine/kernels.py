@@ -23,7 +23,7 @@ from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, block_binary
 from svmkit.engine.columns import turn
-from svmkit.engine.packed import Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
+from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
 from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
 from svmkit.engine.sorted import CHUNK_ROWS as SORTED_ROWS
 from svmkit.engine.sorted import FREQUENT, apply_sorted, block_sorted
@@ -88,6 +88,15 @@ class Engine:
         """
         self.evaluations += len(numbers) * self.packed.n
         _fill_across(self.kernel, self.packed, numbers, out)
+
+
+def stream_engine(rows: Rows, kernel: Kernel, n_features: int) -> Engine:
+    """For examples that come a few at a time: no kernel value depends on which they come with, as those of ``Engine`` may.
+
+    All are float64, from one of two loops that give the same values. Which one, ``n_features`` says: their sums of more than
+    1024 values may differ in the last bit.
+    """
+    return Engine(rows, kernel, "f8", Layout("table" if n_features < TABLE_FEATURES else "sorted"))
 
 
 def diagonal(rows: Rows, kernel: Kernel) -> Floats:

@@ -24,8 +24,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine.finishing import Finishing
-from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import TABLE_FEATURES, Layout
+from svmkit.engine.kernels import Engine, stream_engine
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
@@ -303,13 +302,9 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     if options.selection != "random" or options.epochs != 1:
         raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
     rows = Rows.from_dense(np.zeros((0, 1)))
-    support = SupportSet(_stream_engine(rows, stream.kernel), options.cache_mb, None, eps, options.delta_max, options.budget)
+    engine = stream_engine(rows, stream.kernel, rows.n_features)
+    support = SupportSet(engine, options.cache_mb, None, eps, options.delta_max, options.budget)
     return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=rows, C=stream.C)
-
-
-def _stream_engine(rows: Rows, kernel: Kernel) -> Engine:
-    """Float64, and loops that give the same values, so that one does not depend on the rows it comes with."""
-    return Engine(rows, kernel, "f8", Layout("table" if rows.n_features < TABLE_FEATURES else "sorted"))
 
 
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
@@ -319,7 +314,7 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     own = support.slots[ROW, support.members()]
     kept = state.rows.take(own)
     state.rows = stack([kept, rows]) if kept.n else rows
-    support.renumber(_stream_engine(state.rows, state.kernel), np.arange(kept.n))
+    support.renumber(stream_engine(state.rows, state.kernel, state.rows.n_features), np.arange(kept.n))
     responses = np.empty(rows.n)
     done = 0
     while done < rows.n:
@@ -333,5 +328,5 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
         done += n
     members = support.members()
     state.rows = state.rows.take(support.slots[ROW, members])
-    support.renumber(_stream_engine(state.rows, state.kernel), np.arange(len(members)))
+    support.renumber(stream_engine(state.rows, state.kernel, state.rows.n_features), np.arange(len(members)))
     return responses

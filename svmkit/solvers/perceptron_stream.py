@@ -13,9 +13,8 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import perceptron as loops
-from svmkit.engine.kernels import Engine, diagonal
+from svmkit.engine.kernels import diagonal, stream_engine
 from svmkit.engine.linear import FeaturePlaces, grown
-from svmkit.engine.packed import TABLE_FEATURES, Layout
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.trace import Progress
 
@@ -122,9 +121,9 @@ def _join(state: Expanded, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Takes examples into the open block, then does its steps from its begin; returns f before each of the new ones."""
     old, n = state.rows.n, state.rows.n + rows.n
     state.rows = stack([state.rows, rows])
-    # S alone says which loops are used: f must not depend on what else the call brings.
-    largest = state.rows.indices[: state.rows.indptr[state.size]].max(initial=0)
-    engine = Engine(state.rows, state.kernel, "f8", Layout("table" if largest <= TABLE_FEATURES else "sorted"))
+    # S alone says which loops sum over it: f must not depend on what else the call brings, nor on rows forgotten since.
+    largest = int(state.rows.indices[: state.rows.indptr[state.size]].max(initial=0))
+    engine = stream_engine(state.rows, state.kernel, largest)
     new, everyone = np.arange(old, n), np.arange(0 if state.budget else state.size, n)
     values = np.zeros((rows.n, 2))
     weights = np.ascontiguousarray(state.begin[[loops.COEF, loops.LATE], : state.size].T)

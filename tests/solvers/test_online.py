@@ -13,6 +13,7 @@ from zoo import points
 from svmkit import solvers
 from svmkit.data import Floats, Rows, dense_rows, stack
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import TABLE_FEATURES
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Solution, Stream
 from svmkit.solvers import pegasos, perceptron
@@ -276,6 +277,32 @@ def test_wide_rows_among_narrow_ones_change_no_bit_by_cuts() -> None:
     for i in range(0, rows.n, 50):
         module.extend(parts, rows.part(i, min(i + 50, rows.n)), y[i : i + 50], weight[i : i + 50])
     assert same_bytes(module.solution(whole), module.solution(parts))
+
+
+@pytest.mark.parametrize("index", [TABLE_FEATURES - 1, TABLE_FEATURES, TABLE_FEATURES + 1])
+@pytest.mark.parametrize(("name", "options"), [("perceptron", {"beta": 1.0}), ("lasvm", {})])
+def test_a_late_feature_of_many_support_vectors_changes_no_bit_by_cuts(name: str, options: dict[str, Any], index: int) -> None:
+    """The two loops sum more than 1024 values in another order."""
+    rng, n, late = np.random.default_rng(3), 2000, 1950
+    narrow = Rows.from_dense(rng.normal(size=(n, 12)))
+    wide = Rows(np.ones(1), np.array([index], np.int32), np.array([0, 1]), index)
+    y = np.where(rng.random(n + 1) < 0.5, 1.0, -1.0)
+    parts = [
+        narrow.part(0, late - 50),
+        narrow.part(late - 50, late),
+        wide,
+        narrow.part(late, late + 20),
+        narrow.part(late + 20, n),
+    ]
+    found = []
+    for pieces in ([stack(parts)], parts):
+        module, state = begin(name, Kernel(RBF, 0.2), **options)
+        ends = np.cumsum([rows.n for rows in pieces]).tolist()
+        f = [module.extend(state, rows, y[end - rows.n : end], np.ones(rows.n)) for rows, end in zip(pieces, ends, strict=True)]
+        found.append((np.concatenate(f), module.solution(state)))
+    assert found[0][1].n_support > 1500
+    assert found[0][0].tobytes() == found[1][0].tobytes()
+    assert same_bytes(found[0][1], found[1][1])
 
 
 @pytest.mark.parametrize("name", ONLINE)
