@@ -179,9 +179,9 @@ def test_the_certificate_of_the_kernels_own_problem() -> None:
     alpha = mapped.machines[0].solution.alpha
     feature_map = made_map(dataset, CONFIG)
     assert isinstance(feature_map, NystroemMap)
-    coef, own = found.model.machines[0].coef, feature_map.origin
-    slack = np.maximum(0, 1 - dataset.y * (K[:, own] @ coef))
-    primal = 0.5 * coef @ K[np.ix_(own, own)] @ coef + 2.0 * slack.sum()
+    coef, own = found.model.machines[0].coef, feature_map.landmarks
+    slack = np.maximum(0, 1 - dataset.y * (dense_kernel(dataset.rows, own, Kernel(2, 0.3)) @ coef))
+    primal = 0.5 * coef @ dense_kernel(own, own, Kernel(2, 0.3)) @ coef + 2.0 * slack.sum()
     assert alpha is not None
     dual = alpha.sum() - 0.5 * (alpha * dataset.y) @ K @ (alpha * dataset.y)
     assert np.isclose(found.certificate.primal, primal, rtol=1e-9)

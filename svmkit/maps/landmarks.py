@@ -18,7 +18,6 @@ Papers: Zhang & Kwok, "Improved Nyström low-rank approximation" (ICML 2008), fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,19 +41,12 @@ _PROPOSED = 96
 _NOTHING = 1e-13
 
 
-class Landmarks(NamedTuple):
-    """Points, and the training row that each is, or −1."""
-
-    rows: Rows
-    origin: Ints
-
-
-def uniform(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+def uniform(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
     """``count`` rows drawn at random, in file order."""
-    return _named(rows, _drawn(rows.n, count, seed))
+    return rows.take(_drawn(rows.n, count, seed))
 
 
-def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
     """The centres of ``count`` clusters; a row that is one by itself stays as it is.
 
     Raises UsageError where ``count`` dense centres of so many features would not fit in memory.
@@ -79,7 +71,7 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
         centres[held] = sums[held] / sizes[held, None]
     found = Rows.from_dense(centres)
     indices = used[found.indices - 1].astype(np.int32)
-    return Landmarks(found._replace(indices=indices, n_features=rows.n_features), np.full(len(centres), -1))
+    return found._replace(indices=indices, n_features=rows.n_features)
 
 
 def _nearest(rows: Rows, centres: Floats) -> Ints:
@@ -94,11 +86,11 @@ def _nearest(rows: Rows, centres: Floats) -> Ints:
     return out
 
 
-def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int) -> Landmarks:
+def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
     """At most ``count`` rows, fewer where those leave nothing of K, in file order."""
     candidates = _drawn(rows.n, _SAMPLED * count, seed)
     chosen = pivots(rows.take(candidates), kernel, count, seed)
-    return _named(rows, np.sort(candidates[chosen]))
+    return rows.take(np.sort(candidates[chosen]))
 
 
 def pivots(rows: Rows, kernel: Kernel, count: int, seed: int) -> Ints:
@@ -169,13 +161,5 @@ def _drawn(n: int, count: int, seed: int) -> Ints:
     return np.arange(n) if count >= n else np.sort(rng.permutation(seed, _ORDER, n)[:count])
 
 
-def _named(rows: Rows, index: Ints) -> Landmarks:
-    return Landmarks(rows.take(index), index)
-
-
 #: By the names that the command line knows.
-CHOICES: dict[str, Callable[[Rows, Kernel, int, int], Landmarks]] = {
-    "uniform": uniform,
-    "kmeans": kmeans,
-    "pivoted": pivoted,
-}
+CHOICES: dict[str, Callable[[Rows, Kernel, int, int], Rows]] = {"uniform": uniform, "kmeans": kmeans, "pivoted": pivoted}

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
 from svmkit.maps.landmarks import CHOICES, for_pieces
@@ -30,14 +30,10 @@ from svmkit.problem import KERNEL_NAMES, PRECOMPUTED, Kernel
 
 @dataclass(frozen=True)
 class NystroemMap:
-    """φ(x) = projectionᵀ k_S(x): ``landmarks`` (s rows), ``projection`` f8 (s, dim) = Q D^{−1/2}.
-
-    ``origin`` (s,) is the training row each landmark is, or −1.
-    """
+    """φ(x) = projectionᵀ k_S(x): ``landmarks`` (s rows), ``projection`` f8 (s, dim) = Q D^{−1/2}."""
 
     kernel: Kernel
     landmarks: Rows
-    origin: Ints
     projection: Floats
 
     @property
@@ -71,7 +67,6 @@ class NystroemMap:
             "indices": rows.indices.tolist(),
             "data": rows.data.tolist(),
             "n_features": rows.n_features,
-            "origin": self.origin.tolist(),
             "projection": self.projection.tolist(),
         }
 
@@ -81,14 +76,17 @@ def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, landmarks: str = "pi
     if kernel.kind == PRECOMPUTED:
         raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
     points = CHOICES[landmarks](rows, kernel, min(dim, rows.n), seed)
-    values, vectors = np.linalg.eigh(Columns(points.rows, kernel).block(points.rows))
+    values, vectors = np.linalg.eigh(Columns(points, kernel).block(points))
     kept = values > max(cut, len(values) * 2.0**-52) * max(values.max(initial=0.0), 0.0)
     projection = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1])  # largest eigenvalue first
-    return NystroemMap(kernel, points.rows, points.origin, projection)
+    return NystroemMap(kernel, points, projection)
 
 
 def from_dict(stored: dict[str, Any]) -> NystroemMap:
-    """The map that ``to_dict`` stored. Raises ModelError where something is missing or does not fit."""
+    """The map that ``to_dict`` stored. Raises ModelError where something is missing or does not fit.
+
+    Older versions stored ``origin`` besides, the training row that each landmark is; it says nothing of the map.
+    """
     try:
         told = stored["kernel"]
         kernel = Kernel(KERNEL_NAMES.index(told["kind"]), float(told["gamma"]), float(told["coef0"]), int(told["degree"]))
@@ -99,7 +97,6 @@ def from_dict(stored: dict[str, Any]) -> NystroemMap:
             n_features=int(stored["n_features"]),
         )
         projection = np.array(stored["projection"], dtype=np.float64)
-        origin = np.array(stored["origin"], dtype=np.int64)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"map: {error!r} in what should be a Nyström map") from None
     lengths = np.diff(landmarks.indptr)
@@ -109,9 +106,9 @@ def from_dict(stored: dict[str, Any]) -> NystroemMap:
         and lengths.sum() == len(landmarks.data) == len(landmarks.indices)
         and 0 <= landmarks.indices.min(initial=0) <= landmarks.indices.max(initial=0) <= landmarks.n_features
         and projection.ndim == 2
-        and len(projection) == len(origin) == landmarks.n
+        and len(projection) == landmarks.n
         and np.isfinite(projection).all()
     )
     if not whole:
         raise ModelError("map: the parts of the Nyström map do not fit together; the file is damaged")
-    return NystroemMap(kernel, landmarks, origin, projection)
+    return NystroemMap(kernel, landmarks, projection)
