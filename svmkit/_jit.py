@@ -93,7 +93,6 @@ class Compiled:
         self, function: Callable[..., Any], signature: str, fastmath: FastMath, name: str | None, needs: str | None
     ) -> None:
         self.function = function
-        self.signature = signature
         self.fastmath = fastmath
         self.needs = needs
         self.__name__ = name or function.__name__

@@ -1,6 +1,6 @@
 """The kernel engine: blocks K[R, S], fused products K[R, S]·v, the diagonal, over packed rows; it counts what it evaluates.
 
-Values come in float32 for training (where the data allow ``FLOAT32_ERROR`` of √(K_ii K_jj)) and in float64 for all that is
+Values come in float32 for training (where the data allow an error of 8e-6 √(K_ii K_jj)) and in float64 for all that is
 reported: predictions, certificates, the solvers' final check. Sums are float64 always. Nothing is cached: on cheap rows a
 recomputed value costs less than one read back from memory.
 """

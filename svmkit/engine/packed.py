@@ -28,9 +28,9 @@ Real = Literal["f4", "f8"]
 #: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
 Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
-#: A float32 kernel value is within this share of √(K_ii K_jj) of the float64 one (tests/engine/test_kernels.py), where the
-#: estimate in ``training_precision`` is below the second number.
-FLOAT32_ERROR, _FLOAT32_ESTIMATE = 8e-6, 5e-6
+#: Where the estimate in ``training_precision`` is below this, a float32 kernel value is within 8e-6 √(K_ii K_jj) of the float64
+#: one (tests/engine/test_kernels.py).
+_FLOAT32_ESTIMATE = 5e-6
 #: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
@@ -172,7 +172,7 @@ _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8
 
 
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
-    """float32 where its kernel values stay within FLOAT32_ERROR, else float64.
+    """float32 where its kernel values stay within 8e-6 √(K_ii K_jj) of the float64 ones, else float64.
 
     Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma. Else the exponent
     is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about

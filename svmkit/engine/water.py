@@ -97,7 +97,7 @@ def _add_row(c: Any, row: Any, begin: Any, end: Any, factor: Any) -> None:
 
 @helper()
 def _take_step(
-    K: Any, slot_of: Any, unused: Any, owed: Any, c: Any, alpha: Any, sums: Any, weight: Any, diagonal: Any,
+    K: Any, slot_of: Any, unused: Any, owed: Any, c: Any, alpha: Any, sums: Any, diagonal: Any,
     numbers: Any, counts: Any, drawn: Any,
 ) -> None:  # fmt: skip
     """w ← w + (η/batch) Σ y_i φ(x_i) over the examples drawn, back into the unit ball, and the level of what comes out."""
@@ -182,7 +182,7 @@ def _take_steps(
             if slot_of[i] < 0 and diagonal[i] != 0.0:
                 return done
             drawn[number] = i
-        _take_step(K, slot_of, unused, owed, c, alpha, sums, weight, diagonal, numbers, counts, drawn)
+        _take_step(K, slot_of, unused, owed, c, alpha, sums, diagonal, numbers, counts, drawn)
         adjust_level(c, weight, near, numbers, counts)
     return budget
 

@@ -180,7 +180,7 @@ def solution(state: _State) -> Solution:
     alpha = state.alpha
     if state.iterations == 0:
         square = float(state.v @ state.Kv)
-        alpha = state.v * _search(state, state.v, state.Kv, square)[0] if square > 0 else alpha
+        alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
     origin = np.flatnonzero(alpha)
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
     basis = state.problem.rows.take(origin)
@@ -211,7 +211,7 @@ def _iterate(state: _State) -> None:
     if state.done or state.completed:
         return
     state.direction, state.direction_response = -p.u, -p.Ku
-    t, tried = _search(state, state.direction, state.direction_response, square)
+    t, tried = _search(state, state.direction_response, square)
     if t > 0:
         state.alpha += t * state.direction
         state.response += t * state.direction_response
@@ -238,8 +238,11 @@ def _confirmed(state: _State) -> bool:
     return relative_gap(f, state.bound) <= state.eps
 
 
-def _search(state: _State, d: Floats, Kd: Floats, square: float) -> tuple[float, float]:
-    """Wolfe's search from α along d. The optimum lies in the ball of radius √(2/λ), so no step is longer than across it."""
+def _search(state: _State, Kd: Floats, square: float) -> tuple[float, float]:
+    """Wolfe's search from α along d, given K·d and ‖d‖².
+
+    The optimum lies in the ball of radius √(2/λ), so no step is longer than across it.
+    """
     y = state.problem.y
     line = Line(y * state.response, y * Kd, state.weight, state.lam, float(state.alpha @ Kd), square)
     longest = 2.0 * sqrt(2.0 / state.lam) / sqrt(square)

@@ -9,7 +9,7 @@ from svmkit import parallel
 from svmkit.data import Rows
 from svmkit.engine import kernels, packed
 from svmkit.engine.kernels import Engine, cross_apply, diagonal
-from svmkit.engine.packed import FLOAT32_ERROR, training_precision
+from svmkit.engine.packed import training_precision
 from svmkit.engine.sorted import FREQUENT
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
@@ -23,6 +23,9 @@ KERNELS = [
     Kernel(RBF, 0.0),
     Kernel(SIGMOID, 0.3, 0.2),
 ]
+
+#: A float32 kernel value may be off by this share of √(K_ii K_jj).
+FLOAT32_ERROR = 8e-6
 
 
 def sparse_matrix(n: int, d: int, density: float, seed: int, scale: float = 0.7) -> np.ndarray:
