@@ -48,7 +48,10 @@ def read_training(path: str, config: TrainConfig, reporter: Reporter) -> Dataset
 
 
 def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter) -> tuple[Dataset, Dataset | None]:
-    """The examples to train on and those held out: another file's, or a random fraction of these."""
+    """The examples to train on and those held out: another file's, or a random fraction of these.
+
+    Raises UsageError for a fraction that leaves nothing on one side, or as ``fraction`` does.
+    """
     if holdout is None:
         return dataset, None
     share = fraction(holdout)
@@ -66,7 +69,7 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
 
 
 def fraction(text: str) -> float | None:
-    """The fraction that ``text`` is, or None for the name of a file."""
+    """The fraction that ``text`` is, or None for the name of a file. Raises UsageError for a number outside 0 … 1."""
     try:
         value = float(text)
     except ValueError:
@@ -79,7 +82,7 @@ def fraction(text: str) -> float | None:
 
 
 def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:
-    """A model and the data it is to judge."""
+    """A model and the data it is to judge. Raises UsageError where both are to be standard input."""
     if model == data == "-":
         raise UsageError("DATA and MODEL cannot both be standard input")
     from svmkit.io.model_libsvm import read_model

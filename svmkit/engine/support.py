@@ -36,6 +36,7 @@ def zeros_by_page(shape: tuple[int, int], real: str) -> NDArray[Any]:
     """Zeros whose memory comes a page at a time, as it is written.
 
     On Linux np.zeros asks for pages of 2 MB, and so each row would take what lies between its last entry and the next row too.
+    Raises MemoryError where there is no room for them.
     """
     if not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(shape, real)

@@ -202,7 +202,10 @@ def put_back(state: State) -> None:
 
 
 def learn(state: State, row: int, label: float) -> None:
-    """Learns ``row`` with its label, ±1: the example chosen last, or any other of those still to come."""
+    """Learns ``row`` with its label, ±1: the example chosen last, or any other of those still to come.
+
+    Raises ValueError for another than the one chosen while that waits.
+    """
     selection, support = state.selection, state.support
     assert selection is not None
     if support.waiting and support.last_row != row:

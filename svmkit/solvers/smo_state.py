@@ -80,7 +80,7 @@ class State:
 
 
 def solution_of(state: State) -> Solution:
-    """The solution so far; rho is the mean of −F over free variables, else the middle of its bounds."""
+    """The solution so far."""
     if state.by_w is not None and state.stalled:
         return state.by_w
     beta, F = current(state)
@@ -186,6 +186,7 @@ def current(state: State) -> tuple[Floats, Floats]:
 
 
 def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
+    """rho for F as it is at β: the mean of −F over free variables, else the middle of its bounds, 0 where there are none."""
     free = (lower < beta) & (beta < upper)
     if free.any():
         return -float(F[free].mean())
