@@ -25,9 +25,8 @@ from math import nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from svmkit.data import Floats, Rows
+from svmkit.data import Bools, Floats, Rows
 from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.engine.packed import Real, training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
@@ -35,8 +34,9 @@ from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solut
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is
 #: worth it.
 _WORTH_A_LOOK, _MOST = 1e7, 0.75
-#: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors.
-_CLEAR, _FLOAT32_ERROR = 20.0, 5e-7
+#: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors; the share of itself
+#: that such a value is typically off by.
+_CLEAR, _TYPICAL_ERROR = 20.0, 5e-7
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def float32_margin(largest_kernel: float, weights2: float) -> float:
 
     From the largest |K_ii| and Σ weight²: errors of kernel values are taken for independent.
     """
-    return _CLEAR * _FLOAT32_ERROR * largest_kernel * sqrt(weights2)
+    return _CLEAR * _TYPICAL_ERROR * largest_kernel * sqrt(weights2)
 
 
 def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias) -> float:
@@ -200,7 +200,7 @@ def _beyond(problem: Problem, solution: Solution, alpha: Floats) -> Floats | Non
     return responses
 
 
-def _takes_part(problem: Problem, beta: Floats, responses: Floats, some: NDArray[np.bool_]) -> bool:
+def _takes_part(problem: Problem, beta: Floats, responses: Floats, some: Bools) -> bool:
     """Whether the violation depends on ``some`` examples: they do not where rho lies between the extremes of the others."""
     F, rest = problem.y - responses, ~some
     whole = kkt_violation(F, beta, problem.y, problem.upper, problem.bias)

@@ -16,6 +16,7 @@ from svmkit.gather import gather
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: Nonzeros that are worked on at a time where the work takes memory of its own.
 NONZEROS_AT_A_TIME = 1 << 20

@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.model import Model
 
 _DIGITS = 8
@@ -28,7 +27,7 @@ def find_rows(support: Rows, starts: Ints, rows: Rows, members: list[Ints]) -> I
     return where
 
 
-def foreign_rows(model: Model) -> NDArray[np.bool_]:
+def foreign_rows(model: Model) -> Bools:
     """Which rows of the model have another class's sign in some machine: an example has not, a basis vector may."""
     foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
     for (i, _), machine in zip(model.pairs, model.machines, strict=True):

@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 
-from svmkit.data import Floats, Ints
+from svmkit.data import Bools, Floats, Ints
 
 
 def accuracy(truth: Floats, predicted: Floats) -> float:
@@ -36,7 +36,7 @@ def confusion(truth: Floats, predicted: Floats, order: Floats) -> Ints:
     return table
 
 
-def auc(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], decisions: Floats) -> float:
+def auc(positive: Bools, decisions: Floats) -> float:
     """Chance that a positive example's decision value is above a negative one's, ties counting half; nan without both."""
     n_positive = int(positive.sum())
     n_negative = len(positive) - n_positive

@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
     @property
     def name(self) -> str:
         """The name LIBSVM's model files use."""
-        return KERNEL_NAMES[self.kind]
+        return KERNELS[self.kind]
 
     @property
     def indefinite(self) -> bool:
@@ -143,7 +143,7 @@ def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float,
 
 
 def lam_to_C(lam: float, n: int) -> float:
-    """C = 1/(λ n)."""
+    """C = 1/(λ n). Raises UsageError unless λ > 0."""
     if lam <= 0:
         raise UsageError(f"--lambda {lam:g}: must be greater than 0")
     return 1.0 / (lam * n)

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints, Rows
-
-Bools = NDArray[np.bool_]
+from svmkit.data import Bools, Floats, Ints, Rows
 
 
 @dataclass(frozen=True)

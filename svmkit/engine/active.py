@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints
+from svmkit.data import Bools, Floats, Ints
 from svmkit.engine import qp
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import Packed
@@ -94,13 +93,13 @@ class ActiveSet:
         )
         return chosen[:n]
 
-    def stuck(self, some: Variables, margin: float) -> NDArray[np.bool_]:
+    def stuck(self, some: Variables, margin: float) -> Bools:
         """Which of ``some`` are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""
         m, M, _ = self.extremes(some)
         least, most = (M, m) if self.bias else (0.0, 0.0)
         low = (some.beta <= some.lower) & (least - margin > some.F)
         high = (some.beta >= some.upper) & (most + margin < some.F)
-        found: NDArray[np.bool_] = low | high
+        found: Bools = low | high
         return found
 
     def shrink(self, places: Ints) -> Ints:

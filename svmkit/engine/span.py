@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from svmkit.data import Floats
+from svmkit.data import Bools, Floats
 from svmkit.engine.active import ActiveSet, Variables
 
 #: Iterates kept.
@@ -106,5 +105,5 @@ def _products(A: Floats, B: Floats) -> Floats:
 def _share_inside(active: Variables, step: Floats) -> float:
     """The largest share of ``step``, 1 at most, that keeps β in its box."""
     room = np.where(step > 0.0, active.upper - active.beta, active.lower - active.beta)
-    moving: NDArray[np.bool_] = np.abs(step) > np.abs(room)
+    moving: Bools = np.abs(step) > np.abs(room)
     return float(np.min(room[moving] / step[moving], initial=1.0))

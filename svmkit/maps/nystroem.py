@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
 from svmkit.maps.landmarks import CHOICES, for_pieces
-from svmkit.problem import KERNEL_NAMES, PRECOMPUTED, Kernel
+from svmkit.problem import PRECOMPUTED, Kernel
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def from_dict(stored: dict[str, Any]) -> NystroemMap:
     """
     try:
         told = stored["kernel"]
-        kernel = Kernel(KERNEL_NAMES.index(told["kind"]), float(told["gamma"]), float(told["coef0"]), int(told["degree"]))
+        kernel = Kernel(KERNELS.index(told["kind"]), float(told["gamma"]), float(told["coef0"]), int(told["degree"]))
         landmarks = Rows(
             data=np.array(stored["data"], dtype=np.float64),
             indices=np.array(stored["indices"], dtype=np.int32),
