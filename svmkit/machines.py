@@ -12,13 +12,12 @@ from itertools import accumulate
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit import mapped, maps
 from svmkit.assembly import Trained, assemble
 from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
-from svmkit.data import Floats, Ints, Rows, dense_rows, stack
+from svmkit.data import Bools, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias
@@ -26,8 +25,6 @@ from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
 from svmkit.trace import Progress, Status
-
-Booleans = NDArray[np.bool_]
 
 _NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
 
@@ -87,7 +84,7 @@ class Machines:
     def _renewal(self) -> int:
         return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
 
-    def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Booleans:
+    def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Bools:
         """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
         with np.errstate(over="ignore"):
             weight = weight * self._factors[classes]
@@ -101,10 +98,10 @@ class Machines:
             self.solver.extend(state, seen, np.where(first, 1.0, -1.0), weight)
             for state, first in zip(self._states, firsts, strict=True)
         ]
-        wrong: Booleans = (values[0] > 0) != firsts[0] if len(values) == 1 else np.argmax(values, axis=0) != classes
+        wrong: Bools = (values[0] > 0) != firsts[0] if len(values) == 1 else np.argmax(values, axis=0) != classes
         return wrong
 
-    def _learn_pairs(self, rows: Rows, seen: Rows, classes: Ints, weight: Floats) -> Booleans:
+    def _learn_pairs(self, rows: Rows, seen: Rows, classes: Ints, weight: Floats) -> Bools:
         """An example whose own machines all vote for its class is right. Only of the others are the other votes looked at.
 
         ``seen`` are the rows as the solver sees them.

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.config import SVM_TYPES, TrainConfig
+from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.model import REST
-from svmkit.problem import KERNEL_NAMES, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
+from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
 from svmkit.solvers import solver as solver_named
 
 #: A sum of as many squares as memory holds is still a double.
@@ -66,7 +66,7 @@ def bias_of(config: TrainConfig) -> Bias:
 
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
     """The config's kernel with the numbers that its kind uses; gamma 0 stands for 1/n_features."""
-    kernel = Kernel(KERNEL_NAMES.index(config.kernel))
+    kernel = Kernel(KERNELS.index(config.kernel))
     if kernel.kind in (POLYNOMIAL, RBF, SIGMOID):
         kernel = kernel._replace(gamma=config.gamma or (1.0 / n_features if n_features else 0.0))
     if kernel.kind in (POLYNOMIAL, SIGMOID):

@@ -28,7 +28,6 @@ from svmkit.errors import UsageError
 #: free: f has a threshold rho that is not penalised (LIBSVM's); none: rho = 0.
 Bias = Literal["free", "none"]
 
-KERNEL_NAMES = KERNELS
 LINEAR, POLYNOMIAL, RBF, SIGMOID, PRECOMPUTED = range(5)
 
 

@@ -14,9 +14,9 @@ from math import inf
 
 import numpy as np
 
-from svmkit.data import Chunk, Ints
+from svmkit.data import Bools, Chunk, Ints
 from svmkit.errors import DataError
-from svmkit.machines import Booleans, Machines
+from svmkit.machines import Machines
 from svmkit.model import Model
 from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
@@ -130,7 +130,7 @@ class _Course:
         self._tell()
         return self._status()
 
-    def _count(self, wrong: Booleans) -> None:
+    def _count(self, wrong: Bools) -> None:
         self._fresh += len(wrong)
         self._wrong += int(np.count_nonzero(wrong))
         self._recent = np.concatenate([self._recent, wrong])[-WINDOW:]
