@@ -51,11 +51,11 @@ def train_batch(
 
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
-    """``config`` with each class weighted by n/(k n_class), on top of the weights given."""
+    """``config`` with each class weighted by n/(k n_class), of examples that take part, on top of the weights given."""
     import numpy as np
 
-    labels, counts = np.unique(np.trunc(dataset.y), return_counts=True)
-    factors = dataset.n / (len(labels) * counts)
+    labels, counts = np.unique(np.trunc(dataset.y[dataset.weights > 0]), return_counts=True)
+    factors = counts.sum() / (len(labels) * counts)
     weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
     return dataclasses.replace(config, class_weight=config.class_weight + weights)
 
@@ -64,7 +64,8 @@ def n_machines(dataset: Dataset, config: TrainConfig) -> int:
     """The machines of one model."""
     import numpy as np
 
-    classes, _ = np.unique(np.trunc(dataset.y), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
+    used = dataset.y if dataset.weight is None else dataset.y[dataset.weight > 0]
+    classes, _ = np.unique(np.trunc(used), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
     n_class = len(classes)
     return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
 

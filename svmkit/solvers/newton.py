@@ -268,7 +268,7 @@ def _is_flat(state: _State, alpha: Floats, slope_w: Floats, slope_b: float) -> b
     """Whether what the slopes take from the dual is little beside what the way from the centre does."""
     moved = alpha - state.upper * state.centre
     way = float(np.sum(moved**2 / state.upper)) / state.s
-    return float(slope_w @ slope_w) + slope_b**2 / (state.s * float(state.upper.sum())) <= _ROUND_SHARE * way
+    return float(slope_w @ slope_w) + slope_b * slope_b / (state.s * float(state.upper.sum())) <= _ROUND_SHARE * way
 
 
 def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tuple[Floats, float] | None:

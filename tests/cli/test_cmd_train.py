@@ -108,6 +108,23 @@ def test_balanced_weights_are_n_over_k_counts(tmp_path: Path) -> None:
     assert balanced == svmkit("train", "-q", "-w1", 2, "-w2", repr(40 / 60), data, "-").stdout
 
 
+def test_balanced_weights_leave_out_what_takes_no_part(tmp_path: Path) -> None:
+    lines = [f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)]
+    (tmp_path / "few").write_text("".join(lines))
+    (tmp_path / "more").write_text("".join([*lines, *["1 cost:0 1:3\n"] * 9, "3 cost:0 1:1\n"]))
+    few, more = (svmkit("train", "-q", "--class-weight", "balanced", tmp_path / name, "-") for name in ("few", "more"))
+    assert (more.stdout, more.stderr) == (few.stdout, "")
+
+
+def test_held_out_labels_are_cut_to_integers_as_training_s_are(tmp_path: Path) -> None:
+    """In the report as in the trace."""
+    data, trace = tmp_path / "d", tmp_path / "trace"
+    data.write_text("".join(f"{1.5 if i % 2 else -3.2} 1:{i % 2} 2:{i % 5}\n" for i in range(40)))
+    done = svmkit("train", "-t", "0", "--json", "--trace", trace, "--holdout", data, data, tmp_path / "m")
+    assert strict_json(done.stdout)["holdout_error"] == 0
+    assert strict_json(trace.read_text().splitlines()[-1])["holdout_error"] == 0
+
+
 def test_cross_validation_prints_its_accuracy(data: Path, tmp_path: Path) -> None:
     done = svmkit("train", "-v", "5", data, cwd=tmp_path)
     assert done.returncode == 0

@@ -242,3 +242,12 @@ def test_zoo_steps_are_few() -> None:
     for name in ("linear", "linear, C 100", "300 rows, linear", "sparse, linear"):
         state = newton.start(named(name), newton.Options(), 1e-3, 0)
         assert newton.advance(state, EVERY).steps < 30
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_cost_whose_square_is_no_double(bias: Bias) -> None:
+    """Ends without a traceback, and with a model of numbers."""
+    X, y = points(100, 3, seed=2, noise=0.3)
+    found = run(newton, replace(problem(X, y, Kernel(LINEAR), 1e155), bias=bias), newton.Options(), eps=1e-3)
+    assert np.isfinite(found.solution.basis.data).all()
+    assert np.isfinite(found.solution.rho)
