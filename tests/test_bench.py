@@ -20,10 +20,11 @@ import numpy as np
 import oracle
 import pytest
 import zoo
+from data_files import write_points
 
 import bench
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Floats
+from svmkit.data import Dataset
 from svmkit.fit import fit
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model, write_model
@@ -33,19 +34,13 @@ from svmkit.problem import Problem
 C, GAMMA = 2.0, 0.5
 
 
-def write_data(path: Path, X: Floats, y: Floats, digits: int = 17) -> Path:
-    lines = [
-        f"{label:g} " + " ".join(f"{i}:{v:.{digits}g}" for i, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n", "ascii")
-    return path
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """120 rows, some of them twice, with 17 digits a number."""
+    """120 rows, some of them twice."""
     X, y = zoo.points(110, 4, seed=3)
-    return write_data(tmp_path_factory.mktemp("bench") / "data", np.vstack([X, X[:10]]), np.concatenate([y, y[:10]]))
+    path = tmp_path_factory.mktemp("bench") / "data"
+    write_points(path, np.vstack([X, X[:10]]), np.concatenate([y, y[:10]]))
+    return path
 
 
 def trained(data: Path, **options: object) -> tuple[Dataset, Model]:
@@ -153,7 +148,8 @@ def test_scikit_learn_model_is_written_as_libsvm_does(tmp_path: Path, n_class: i
     svm = pytest.importorskip("sklearn.svm")
     X, _ = zoo.points(120, 4, seed=5)
     y = np.random.default_rng(0).integers(3, 3 + n_class, 120).astype(float)
-    path = write_data(tmp_path / "data", X, y)
+    path = tmp_path / "data"
+    write_points(path, X, y)
     worker_saw = bench_worker.sklearn(str(path), str(tmp_path / "m"), str(C), str(GAMMA), "1e-5")
     assert worker_saw["iterations"] > 0
     reference = svm.SVC(C=C, gamma=GAMMA, tol=1e-5, decision_function_shape="ovo").fit(X, y)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import write_points
 from golden_data import GOLDEN, MODELS, TOOLS, data_of, needs_tools, numbers, read_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -84,8 +85,7 @@ def test_genuine_svm_predict_reads_what_we_write(name: str, style: str, tmp_path
     X = np.round(draw.normal(size=(60, 6)), 3) * (draw.random((60, 6)) < 0.6)
     X[3] = 0
     rows = Rows.from_dense(X)
-    lines = [" ".join(["0", *(f"{j + 1}:{v!r}" for j, v in enumerate(row) if v)]) for row in X.tolist()]
-    (tmp_path / "t").write_text("\n".join(lines) + "\n")
+    write_points(tmp_path / "t", X, np.zeros(60))
     argv = [TOOLS / "svm-predict", "-q", tmp_path / "t", tmp_path / "m", tmp_path / "o"]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     assert_allclose(predict(model, decision_values(model, rows)), numbers(tmp_path / "o")[:, 0], rtol=1e-9)

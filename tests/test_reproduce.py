@@ -12,23 +12,17 @@ import reproduce_asset
 import reproduce_lasvm
 import reproduce_table
 from click.testing import CliRunner
+from data_files import write_points
 from oracle import dense_kernel, optimum
 from zoo import points, problem
 
 from svmkit import maps, solvers
 from svmkit.config import TrainConfig
-from svmkit.data import Floats, Rows, dense_rows
+from svmkit.data import Rows, dense_rows
 from svmkit.engine.rng import permutation
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
 from svmkit.solvers import asset, lasvm, smo
 from svmkit.solvers.base import run
-
-
-def write_set(folder: Path, n: int) -> tuple[Floats, Floats]:
-    X, y = points(n, 9, seed=1)
-    lines = [f"{label:g} " + " ".join(f"{j}:{v:.6f}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
-    (folder / "breast-cancer-wisconsin").write_text("\n".join(lines) + "\n", "ascii")
-    return np.round(X, 6), y
 
 
 def table(text: str) -> list[dict[str, str]]:
@@ -38,7 +32,8 @@ def table(text: str) -> list[dict[str, str]]:
 
 def test_scs_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
-    X, y = write_set(tmp_path, 683)
+    X, y = points(683, 9, seed=1)
+    write_points(tmp_path / "breast-cancer-wisconsin", X, y)
     argv = ["scs", "--set", "breast-cancer", "--seeds", "2", "--gamma", "0", "--gamma", "1"]
     done = CliRunner().invoke(reproduce.group, argv, catch_exceptions=False)
     assert done.exit_code == 0
@@ -71,11 +66,8 @@ def write_asset_sets(folder: Path) -> None:
     for name, digits in (("a9a", False), ("mnist", True)):
         for part, seed in (("", 1), (".t", 2)):
             X, y = points(150, 5, seed=seed)
-            X, y = (np.abs(np.round(255 * X / 3)), np.where(y > 0, 2, 7)) if digits else (np.round(10 * X, 4), y)
-            lines = [
-                f"{label:g} " + " ".join(f"{j}:{v:g}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)
-            ]
-            (folder / f"{name}{part}").write_text("\n".join(lines) + "\n", "ascii")
+            X, y = (np.abs(np.round(255 * X / 3)), np.where(y > 0, 2.0, 7.0)) if digits else (np.round(10 * X, 4), y)
+            write_points(folder / f"{name}{part}", X, y)
 
 
 def asset_tables(argv: list[str]) -> list[list[dict[str, str]]]:
@@ -162,8 +154,7 @@ def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
     monkeypatch.setattr(reproduce_table.shutil, "which", lambda name: None)
     X, y = points(400, 2, seed=1)
-    lines = [f"{label:g} " + " ".join(f"{j}:{v:.6f}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
-    (tmp_path / "banana").write_text("\n".join(lines) + "\n", "ascii")
+    write_points(tmp_path / "banana", X, y)
     argv = ["lasvm", "--part", "table", "--set", "banana", "--orders", "3"]
     done = CliRunner().invoke(reproduce.group, argv, catch_exceptions=False)
     assert done.exit_code == 0
@@ -172,11 +163,11 @@ def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     order = permutation(1, 0, 400)
     train, test = order[:320], order[320:]
-    case = problem(np.round(X, 6)[train], y[train], Kernel(RBF, 0.5), 316.0)
+    case = problem(X[train], y[train], Kernel(RBF, 0.5), 316.0)
     errors = []
     for seed in range(3):
         found = run(solvers.solver("lasvm"), case, lasvm.Options(), eps=1e-3, seed=seed).solution
-        f = dense_kernel(Rows.from_dense(np.round(X, 6)[test]), found.basis, case.kernel) @ found.coef - found.rho
+        f = dense_kernel(Rows.from_dense(X[test]), found.basis, case.kernel) @ found.coef - found.rho
         errors.append(100 * np.mean((f > 0) != (y[test] > 0)))
     once, exact = rows["lasvm×1"], rows["smo"]
     assert once["train/test"] == "320/80"

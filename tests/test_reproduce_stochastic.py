@@ -11,6 +11,7 @@ import pytest
 import reproduce
 import reproduce_sbp
 from click.testing import CliRunner
+from data_files import write_points
 from oracle import dense_kernel, kernel_matrix, optimum
 from zoo import points, problem
 
@@ -23,9 +24,8 @@ from svmkit.trace import Limits
 
 def write_set(file: Path, n: int, seed: int) -> tuple[Floats, Floats]:
     X, y = points(n, 9, seed)
-    lines = [f"{label:g} " + " ".join(f"{j}:{v:.6f}" for j, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
-    file.write_text("\n".join(lines) + "\n", "ascii")
-    return np.round(X, 6), y
+    write_points(file, X, y)
+    return X, y
 
 
 def tables(text: str) -> list[list[dict[str, str]]]:

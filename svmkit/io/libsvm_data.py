@@ -12,12 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import NONZEROS_AT_A_TIME, Dataset, Floats, Rows, row_blocks
-from svmkit.errors import DataError, OutputError
-from svmkit.io.files import atomic_output, map_bytes
+from svmkit.data import Dataset, Floats, Rows
+from svmkit.errors import DataError
+from svmkit.io.files import map_bytes
 from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
-
-_SMALLEST_NORMAL = 2.0**-1022
 
 _MARKS = {
     b"\xef\xbb\xbf": "the file begins with a byte-order mark (BOM); save it as UTF-8 without one",
@@ -160,58 +158,6 @@ def line_of_row(text: NDArray[np.uint8], row: int) -> int:
     lines = enumerate(text.tobytes().split(b"\n"), 1)
     examples = (number for number, line in lines if not line.lstrip(b" \t").startswith(b"#"))
     return next(number for k, number in enumerate(examples) if k == row)
-
-
-def write_dataset(path: str, dataset: Dataset) -> None:
-    """Writes ``dataset`` as LIBSVM text that reads back equal, every number in its shortest form; unknown labels become ``?``.
-
-    Values too small for a normal double, which no LIBSVM reader takes, are written as 0. Raises OutputError where the file
-    cannot be written, or for a value that is nan or infinite.
-    """
-    rows = dataset.rows
-    if rows.precomputed:
-        rows = _with_serial_column(rows)
-    _refuse_not_finite(path, dataset, rows)
-    with atomic_output(path) as output:
-        for start, stop in row_blocks(rows.indptr, NONZEROS_AT_A_TIME):
-            output.write(_format_rows(dataset, rows, start, stop))
-
-
-def _with_serial_column(rows: Rows) -> Rows:
-    """A kernel matrix as sparse rows whose column 0 is the serial number."""
-    n, length = rows.gram.shape
-    table = np.column_stack([rows.serial, rows.gram])
-    indices = np.tile(np.arange(length + 1, dtype=np.int32), n)
-    return Rows(table.ravel(), indices, np.arange(n + 1) * (length + 1), length)
-
-
-def _refuse_not_finite(path: str, dataset: Dataset, rows: Rows) -> None:
-    bad = np.flatnonzero(~np.isfinite(rows.data))
-    if len(bad):
-        row = int(np.searchsorted(rows.indptr, bad[0], side="right"))
-        where = f"example {row}, index {rows.indices[bad[0]]}"
-        raise OutputError(
-            f"can't write {path}: {where}: {rows.data[bad[0]]} has no place in a data file; nothing was overwritten"
-        )
-    if np.isinf(dataset.y).any() or (dataset.weight is not None and not np.isfinite(dataset.weight).all()):
-        raise OutputError(f"can't write {path}: a label or cost is not finite; nothing was overwritten")
-
-
-def _format_rows(dataset: Dataset, rows: Rows, start: int, stop: int) -> bytes:
-    """The lines of examples start … stop − 1. Each distinct number is formatted once."""
-    first, last = rows.indptr[start], rows.indptr[stop]
-    heads = line_heads(dataset, start, stop)
-    values = rows.data[first:last]
-    values = np.where(np.abs(values) < _SMALLEST_NORMAL, np.copysign(0.0, values), values)
-    distinct, which = np.unique(rows.indices[first:last], return_inverse=True)
-    pairs = np.array([f" {index}:" for index in distinct.tolist()], dtype=object)[which] + _texts(values)
-    words = np.empty(len(heads) + len(pairs), dtype=object)
-    is_pair = np.ones(len(words), dtype=bool)
-    places = rows.indptr[start:stop] - first + np.arange(stop - start)
-    is_pair[places] = False
-    words[places] = "\n" + heads
-    words[is_pair] = pairs
-    return ("".join(words.tolist())[1:] + "\n").encode("ascii")
 
 
 def line_heads(dataset: Dataset, start: int, stop: int) -> NDArray[np.object_]:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import write_points
 from oracle import dense_kernel
 from shell import process, strict_json, svmkit
 from zoo import points
 
 from svmkit import maps
 from svmkit.cli import approx_map, pictures
-from svmkit.data import Dataset, Rows
+from svmkit.data import Rows
 from svmkit.io import chunks
-from svmkit.io.libsvm_data import read_dataset, write_dataset
+from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.map_file import read_map
 from svmkit.maps.quality import errors
 from svmkit.problem import RBF, Kernel
@@ -26,7 +27,7 @@ OPTIONS = {"fourier": ("--map", "fourier", "-g", "0.5"), "nystroem": ("--map", "
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     X, y = points(150, 4, seed=1)
-    write_dataset(str(tmp_path / "d"), Dataset(Rows.from_dense(X), y))
+    write_points(tmp_path / "d", X, y)
     return tmp_path / "d"
 
 

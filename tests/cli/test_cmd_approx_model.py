@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import write_dataset
 from shell import strict_json, svmkit
 from zoo import points
 
@@ -13,7 +14,7 @@ from svmkit.compress import compress
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
 from svmkit.fit import fit
-from svmkit.io.libsvm_data import read_dataset, write_dataset
+from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import model_text, read_model, write_model
 from svmkit.model import decision_values, predict
 
@@ -23,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     """A model ``m`` of three classes and its data ``d``."""
     X, _ = points(200, 4, seed=1)
     dataset = Dataset(Rows.from_dense(X), np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.4]).astype(np.float64))
-    write_dataset(str(tmp_path / "d"), dataset)
+    write_dataset(tmp_path / "d", dataset)
     write_model(str(tmp_path / "m"), fit(dataset, TrainConfig(C=5.0, gamma=0.3)).model)
     return tmp_path
 

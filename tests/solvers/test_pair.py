@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import write_points
 from golden_data import TOOLS, needs_tools
 from oracle import beta_of, kernel_matrix, naive_pairs
 from zoo import named, points, problem
@@ -112,15 +113,7 @@ def text_of(report: pair.PairReport) -> str:
     )
 
 
-def write_data(path: Path, setting: Setting) -> None:
-    X, y = training_data(setting)
-    lines = [
-        f"{label:g} " + " ".join(f"{j + 1}:{row[j]:.17g}" for j in np.flatnonzero(row)) for label, row in zip(y, X, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n")
-
-
-#: Made by LIBSVM 3.24's svm-train on ``write_data``'s files.
+#: Made by LIBSVM 3.24's svm-train on files of ``training_data``.
 GOLDEN = {
     "plain -t 2 -g 0.5 -r 0 -d 3 -c 1 -e 0.0009765625 -h 1 -m 100": (
         "*.*\n"
@@ -281,7 +274,7 @@ def test_text_is_what_svm_train_wrote(setting: Setting) -> None:
 @needs_tools
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_text_is_what_svm_train_writes(setting: Setting, tmp_path: Path) -> None:
-    write_data(tmp_path / "data", setting)
+    write_points(tmp_path / "data", *training_data(setting))
     command = [str(TOOLS / "svm-train"), *str(setting).split(), "data", "model"]
     finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert solve(setting) == finished.stdout
