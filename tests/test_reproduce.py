@@ -190,7 +190,9 @@ def test_lasvm_selection_is_measured_at_its_marks() -> None:
         for k, mark in enumerate(marks):
             state = lasvm.start(case, lasvm.Options(selection="active"), 1e-3, seed)
             lasvm.advance(state, mark)
-            found = lasvm.finished(state)
+            while not lasvm.finish(state, 100).ended:
+                pass
+            found = lasvm.solution(state)
             assert (task.error(found), found.n_support) == (errors[k, seed], supports[k, seed])
     few = reproduce_lasvm.Outcome(0.0, 1000.0, 0.0, 0.0)
     adult = reproduce_lasvm.SELECTION["adult"][0]

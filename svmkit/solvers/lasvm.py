@@ -145,10 +145,7 @@ def progress(state: State) -> Progress:
 
 def solution(state: State) -> Solution:
     """f so far."""
-    return _solution(state, *_point(state), state.support.bias)
-
-
-def _solution(state: State, alpha: Floats, members: Ints, bias: float) -> Solution:
+    alpha, members = _point(state)
     inside = alpha != 0
     row = state.support.slots[ROW, members[inside]]
     order = np.argsort(row)
@@ -157,7 +154,7 @@ def _solution(state: State, alpha: Floats, members: Ints, bias: float) -> Soluti
         basis=state.rows.take(origin),
         origin=origin if state.selection is not None else np.full(len(origin), -1),
         coef=alpha[inside][order],
-        rho=-bias,
+        rho=-state.support.bias,
     )
 
 
@@ -276,18 +273,6 @@ def finish(state: State, budget: int) -> Progress:
     if not state.completed:
         _finish(state, budget)
     return progress(state)
-
-
-def finished(state: State) -> Solution:
-    """What the finishing would make of S as it is, leaving the state as it is."""
-    support = state.support
-    if not support.two_sided:
-        return solution(state)
-    finishing = _finishing(state)
-    while not finishing.ended:
-        finishing.advance(1 << 20)
-    alpha, _ = finishing.point()
-    return _solution(state, alpha, support.members(), finishing.middle())
 
 
 # --- streams --------------------------------------------------------------------------------------------------------------

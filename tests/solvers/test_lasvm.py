@@ -272,12 +272,8 @@ def test_finishing_solves_for_the_members(name: str) -> None:
         members = np.empty(0, np.int64)
         progress = lasvm.advance(state, case.n)
         members = state.support.slots[0, state.support.members()]
-        looked = lasvm.finished(state)
         while not progress.ended:
             progress = lasvm.advance(state, 7)
-        if finish:
-            assert looked.coef.tobytes() == lasvm.solution(state).coef.tobytes()
-            assert looked.rho == pytest.approx(lasvm.solution(state).rho, abs=1e-12)
         ends[finish] = beta_of(case, lasvm.solution(state))
         inside = replace(case, rows=case.rows.take(members), y=case.y[members], upper=case.upper[members])
         within = violation(K[np.ix_(members, members)], inside, ends[finish][members])
