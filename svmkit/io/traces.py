@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TextIO
 
-from svmkit.errors import DataError
 from svmkit.trace import ActiveRow, StreamRow, TraceRow
 
 
@@ -65,15 +63,3 @@ class TraceWriter:
             self._on_failure(
                 f"--trace {self.path}: cannot be written: {error.strerror}; the trace is cut short, the model is not"
             )
-
-
-def read_trace(path: str) -> list[TraceRow]:
-    """The rows of a trace file, null as nan; keys that are no field of TraceRow are left out. DataError for anything else."""
-    rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="ascii").splitlines(), start=1):
-        try:
-            values = json.loads(line)
-            rows.append(TraceRow._make(math.nan if values[key] is None else values[key] for key in TraceRow._fields))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{path}, line {number}: not a trace row ({error})") from None
-    return rows
