@@ -1,4 +1,4 @@
-"""Makes ``oracle``, ``zoo`` and ``golden_data`` importable from every folder of tests, and leaves no setting behind."""
+"""Numbers of threads that a test asks for and does not leave behind."""
 
 from __future__ import annotations
 
@@ -12,5 +12,13 @@ from svmkit import parallel
 @pytest.fixture
 def threads() -> Iterator[None]:
     """For tests that call ``parallel.use_threads``."""
+    yield
+    parallel.use_threads(0)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Two worker threads, or as many as the test says later."""
+    parallel.use_threads(2)
     yield
     parallel.use_threads(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from svmkit.data import Floats, Rows
+from svmkit.data import Dataset, Floats, Rows
 
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = sorted(path.name.removesuffix(".model") for path in GOLDEN.glob("*.model"))
@@ -33,6 +33,12 @@ def read_rows(path: Path) -> tuple[Floats, Rows]:
         return y, rows
     gram = np.array([[v for _, v in row[1:]] for row in pairs])
     return y, rows._replace(gram=gram, serial=np.array([int(row[0][1]) for row in pairs]), n_features=gram.shape[1])
+
+
+def dataset_of(name: str) -> Dataset:
+    """The examples of a file in tests/golden."""
+    y, rows = read_rows(GOLDEN / name)
+    return Dataset(rows, y)
 
 
 def data_of(model_name: str) -> Path:

@@ -42,6 +42,12 @@ def beta_of(problem: Problem, solution: Solution) -> Floats:
     return beta
 
 
+def same_bytes(a: Solution, b: Solution) -> bool:
+    """Equal bit for bit."""
+    arrays = [(s.coef, s.origin, s.basis.data, s.basis.indices, s.basis.indptr) for s in (a, b)]
+    return all(one.tobytes() == other.tobytes() for one, other in zip(*arrays, strict=True)) and a.rho == b.rho
+
+
 def dual_objective(K: Floats, y: Floats, beta: Floats) -> float:
     """Σα − ½βᵀKβ, at most the optimum."""
     return float(y @ beta - 0.5 * beta @ K @ beta)

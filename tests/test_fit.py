@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden_data import GOLDEN, TOOLS, needs_tools, numbers, read_rows
+from golden_data import GOLDEN, TOOLS, dataset_of, needs_tools, numbers
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -93,24 +93,19 @@ def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(user, "solver_named", lambda name: module)
 
 
-def data(name: str) -> Dataset:
-    y, rows = read_rows(GOLDEN / name)
-    return Dataset(rows, y)
-
-
 #: What three.exact.model was trained with.
 EXACT = TrainConfig(gamma=0.25, eps=1e-9, class_weight=((7, 2.0), (4, 0.5)))
 
 
 def test_the_model_is_svm_trains() -> None:
-    result = fit(data("three"), EXACT)
+    result = fit(dataset_of("three"), EXACT)
     theirs = read_model(str(GOLDEN / "three.exact.model"))
     assert theirs.labels is not None
     assert theirs.class_counts is not None
     assert_array_equal(result.model.labels, theirs.labels)
     assert_array_equal(result.model.class_counts, theirs.class_counts)
     assert_array_equal(result.model.rows.to_dense(), theirs.rows.to_dense())
-    assert_array_equal(data("three").rows.take(result.sv_index).to_dense(), theirs.rows.to_dense())
+    assert_array_equal(dataset_of("three").rows.take(result.sv_index).to_dense(), theirs.rows.to_dense())
     assert_allclose(coefficients(result.model), coefficients(theirs), atol=1e-6)
     assert_allclose([m.rho for m in result.model.machines], [m.rho for m in theirs.machines], atol=1e-6)
     for machine in result.model.machines:
@@ -121,12 +116,12 @@ def test_the_model_is_svm_trains() -> None:
 @pytest.mark.parametrize("name", ["two", "three", "gram-two", "gram-three"])
 def test_the_model_survives_its_file(name: str) -> None:
     config = TrainConfig(kernel="precomputed" if name.startswith("gram") else "rbf")
-    model = fit(data(name), config).model
+    model = fit(dataset_of(name), config).model
     text = model_text(model)
     again = parse_model(text, "m")
     assert model_text(again) == text
     assert again.rows.n_features == model.rows.n_features
-    test = data(f"{name}.t").rows
+    test = dataset_of(f"{name}.t").rows
     assert_array_equal(decision_values(model, test), decision_values(again, test))
 
 
@@ -143,7 +138,7 @@ def folded(state: State) -> Solution:
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_rows_that_are_no_training_rows_take_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     linear = TrainConfig(kernel="linear", C=0.5)
-    dataset, test = data(name), data(f"{name}.t").rows
+    dataset, test = dataset_of(name), dataset_of(f"{name}.t").rows
     plain = fit(dataset, linear).model
     monkeypatch.setattr(fit_module.solver_named("toy"), "solution", folded)
     result = fit(dataset, linear)
@@ -166,17 +161,17 @@ def test_rows_that_are_no_training_rows_take_part(name: str, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_genuine_svm_predict_reads_such_models(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fit_module.solver_named("toy"), "solution", folded)
-    model = fit(data(name), TrainConfig(kernel="linear", C=0.5)).model
+    model = fit(dataset_of(name), TrainConfig(kernel="linear", C=0.5)).model
     (tmp_path / "m").write_bytes(model_text(model))
     argv = [TOOLS / "svm-predict", "-q", GOLDEN / f"{name}.t", tmp_path / "m", tmp_path / "o"]
     subprocess.run(argv, check=True, capture_output=True)
-    ours = predict(model, decision_values(model, data(f"{name}.t").rows))
+    ours = predict(model, decision_values(model, dataset_of(f"{name}.t").rows))
     assert_array_equal(numbers(tmp_path / "o")[:, 0], ours)
 
 
 def test_sums_and_lists_of_the_machines() -> None:
     seen: list[tuple[Pair, SolverResult]] = []
-    dataset = data("three")
+    dataset = dataset_of("three")
     result = fit(dataset, TrainConfig(gamma=0.5), on_machine=lambda pair, found: seen.append((pair, found)))
     assert [(pair.positive, pair.negative) for pair, _ in seen] == [(0, 1), (0, 2), (1, 2)]
     assert tuple(found for _, found in seen) == result.machines
@@ -243,7 +238,7 @@ def test_gammas_default_and_the_numbers_a_kernel_uses() -> None:
 
 def test_warnings_are_libsvms() -> None:
     said: list[str] = []
-    dataset = data("one")
+    dataset = dataset_of("one")
     result = fit(dataset, TrainConfig(gamma=0.3, class_weight=((7, 2.0),)), on_warning=said.append)
     assert said == [ONE_CLASS, "WARNING: class label 7 specified in weight is not found"]
     assert (result.machines, result.status, len(result.sv_index)) == ((), Status.CONVERGED, 0)
@@ -275,15 +270,15 @@ def test_data_that_cannot_be_trained_on(y: list[float], weight: list[float] | No
 
 def test_types_and_knobs_that_are_not_there() -> None:
     with pytest.raises(UsageError, match=r"^-s 3 \(epsilon_svr\): training this type is not available in this version"):
-        fit(data("two"), TrainConfig(svm_type="epsilon_svr"))
+        fit(dataset_of("two"), TrainConfig(svm_type="epsilon_svr"))
     with pytest.raises(UsageError, match="has no option 'second'; it has first"):
-        fit(data("two"), TrainConfig(solver_options=(("second", "1"),)))
+        fit(dataset_of("two"), TrainConfig(solver_options=(("second", "1"),)))
     with pytest.raises(UsageError, match="-c"):
-        fit(data("two"), TrainConfig(C=-1.0))
+        fit(dataset_of("two"), TrainConfig(C=-1.0))
 
 
 def test_limits_and_interruption_leave_a_whole_model() -> None:
-    dataset = data("three")
+    dataset = dataset_of("three")
     limited = fit(dataset, TrainConfig(eps=1e-12, max_iter=4))
     assert [m.steps for m in limited.machines] == [4, 4, 4]
     assert limited.status is Status.MAX_ITER
@@ -299,7 +294,7 @@ def test_limits_and_interruption_leave_a_whole_model() -> None:
 
 
 def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    toy, dataset = fit_module.solver_named("toy"), data("two")
+    toy, dataset = fit_module.solver_named("toy"), dataset_of("two")
     seen: list[str] = []
     said: list[str] = []
 
@@ -328,21 +323,21 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
 def test_patience_is_for_solvers_that_are_not_exact_and_needs_held_out_data() -> None:
     config = TrainConfig(patience=3)
     with pytest.raises(UsageError, match="--holdout"):
-        fit(data("two"), config)
+        fit(dataset_of("two"), config)
     with pytest.raises(UsageError, match="solver smo is exact"):
-        fit(data("two"), config, holdout=data("two.t"))
+        fit(dataset_of("two"), config, holdout=dataset_of("two.t"))
 
 
 def test_limits_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module.solver_named("toy"), "EXACT", False)
-    found = fit(data("two"), TrainConfig(max_evaluations=5))
+    found = fit(dataset_of("two"), TrainConfig(max_evaluations=5))
     assert (found.status, found.kernel_evaluations) == (Status.MAX_EVALUATIONS, 5)
-    found = fit(data("two"), TrainConfig(patience=1, eps=1e-12), holdout=data("two.t"))
+    found = fit(dataset_of("two"), TrainConfig(patience=1, eps=1e-12), holdout=dataset_of("two.t"))
     assert found.status is Status.EARLY_STOP
 
 
 def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
-    dataset, holdout = data("three"), data("three.t")
+    dataset, holdout = dataset_of("three"), dataset_of("three.t")
     rows = []
     result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=holdout)
     assert result.model.labels is not None
@@ -378,7 +373,7 @@ def test_the_sequence_is_glibcs() -> None:
 
 @pytest.mark.parametrize("k", [2, 5, 24])
 def test_cross_validation_is_svm_trains(k: int) -> None:
-    dataset = data("three")
+    dataset = dataset_of("three")
     predictions = cross_validate(dataset, EXACT, folds(dataset.y, k, glibc_rand()))
     printed = f"Cross Validation Accuracy = {100 * accuracy(dataset.y, predictions):g}%\n"
     assert printed == (GOLDEN / f"three.v{k}").read_text()
@@ -415,7 +410,7 @@ def test_cross_validation_of_classes_of_one_example() -> None:
 
 
 def test_cross_validation_keeps_the_files_gamma_and_tells_of_each_fold() -> None:
-    dataset = data("two")
+    dataset = dataset_of("two")
     wide = replace(dataset, rows=dataset.rows._replace(n_features=50))
     results = []
     cross_validate(wide, TrainConfig(), folds(wide.y, 3, glibc_rand()), on_fit=results.append)
@@ -423,6 +418,6 @@ def test_cross_validation_keeps_the_files_gamma_and_tells_of_each_fold() -> None
 
 
 def test_an_interrupted_cross_validation_stops() -> None:
-    dataset = data("two")
+    dataset = dataset_of("two")
     predictions = cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), interrupted=lambda: True)
     assert np.isnan(predictions).all()

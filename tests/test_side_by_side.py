@@ -28,12 +28,9 @@ from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 CONFIG = TrainConfig(C=4.0, gamma=0.03)
-
-
-@pytest.fixture(autouse=True)
-def _two_threads(threads: None) -> None:
-    parallel.use_threads(2)
 
 
 def classes(sizes: list[int]) -> Dataset:

@@ -44,10 +44,9 @@ def test_no_jobs() -> None:
     assert heard_from(0, True) == ([], "")
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("two_threads")
 def test_a_job_is_heard_as_soon_as_all_before_it_have_ended() -> None:
     """Job 0 waits for job 1 to say its first word, which is kept; job 1 for its second to be heard, which needs job 0's end."""
-    parallel.use_threads(2)
     spoken, reached = threading.Event(), threading.Event()
     heard: list[str] = []
 
@@ -67,9 +66,8 @@ def test_a_job_is_heard_as_soon_as_all_before_it_have_ended() -> None:
     assert heard == ["0", "1, waiting", "1, at once"]
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("two_threads")
 def test_of_passing_words_that_wait_the_last_in_a_row_is_heard() -> None:
-    parallel.use_threads(2)
     spoken = threading.Event()
     heard: list[str] = []
 
@@ -85,9 +83,8 @@ def test_of_passing_words_that_wait_the_last_in_a_row_is_heard() -> None:
     assert heard == ["b", "C", "e", "F"]
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("two_threads")
 def test_jobs_after_a_failed_one_learn_that_they_may_stop() -> None:
-    parallel.use_threads(2)
     running = threading.Event()
     heard: list[int] = []
 
@@ -105,10 +102,9 @@ def test_jobs_after_a_failed_one_learn_that_they_may_stop() -> None:
     assert heard == []
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
 def test_ctrl_c_stops_every_job(stop: type[BaseException]) -> None:
-    parallel.use_threads(2)
     running = threading.Event()
 
     def job(number: int, turn: Turn) -> None:

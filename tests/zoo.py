@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel, Problem
 
 
@@ -37,6 +37,16 @@ def points(n: int, d: int, seed: int, noise: float = 0.2, density: float = 1.0) 
 def problem(X: Floats, y: Floats, kernel: Kernel, C: float | Floats = 1.0) -> Problem:
     """A Problem over a dense matrix."""
     return Problem(Rows.from_dense(X), y, np.broadcast_to(np.asarray(C, dtype=np.float64), len(y)).copy(), kernel)
+
+
+def unbiased(n: int, C: float | Floats) -> Problem:
+    """An rbf Problem over n points, without a bias."""
+    return replace(problem(*points(n, 4, seed=3), Kernel(RBF, 0.3), C), bias="none")
+
+
+def single(X: Floats) -> Rows:
+    """The dense form of rows, in single precision."""
+    return dense_rows(X.astype(np.float32))
 
 
 def precomputed(K: Floats, y: Floats, C: float) -> Problem:

@@ -7,15 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from zoo import points
+from zoo import points, single
 
-from svmkit.data import Floats, Rows, dense_rows
+from svmkit.data import Floats, Rows
 from svmkit.engine import descent, rng
-
-
-def single(X: Floats) -> Rows:
-    """The dense form of rows."""
-    return dense_rows(X.astype(np.float32))
 
 
 class Plain:

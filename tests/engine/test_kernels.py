@@ -110,7 +110,7 @@ def test_columns_come_back_from_huge_numbers() -> None:
     assert np.array_equal(columns.block(basis), before)
 
 
-def test_wide_rows_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_rows_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     """Nor on the block's place among more columns than are taken at a time."""
     monkeypatch.setattr(kernels, "PIECE_VALUES", 1000)
     rng = np.random.default_rng(20)
@@ -118,13 +118,12 @@ def test_wide_rows_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> 
     X = rng.normal(size=(1400, 4500)) * (rng.random((1400, 4500)) < share)
     rows, kernel, weights = Rows.from_dense(X), Kernel(RBF, 0.01), rng.normal(size=1300)
     columns, results = rng.permutation(1400)[:1300], []
-    for threads in (1, 2, 3):
-        parallel.use_threads(threads)
+    for count in (1, 2, 3):
+        parallel.use_threads(count)
         engine, out = Engine(rows, kernel), np.zeros(1400)
         assert engine.packed.form == "sorted"
         engine.apply(engine.packed, columns, weights, out)
         results.append((out, engine.block(columns, columns)))
-    parallel.use_threads(0)
     for out, K in results[1:]:
         assert np.array_equal(out, results[0][0])
         assert np.array_equal(K, results[0][1])
@@ -216,18 +215,17 @@ def test_a_product_with_no_columns_is_nothing(path: str) -> None:
     assert engine.block(np.arange(9), np.arange(0)).shape == (9, 0)
 
 
-def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     monkeypatch.setattr(kernels, "PIECE_VALUES", 1000)
     X = sparse_matrix(500, 30, 0.3, seed=5)
     kernel = Kernel(RBF, 0.2)
     results = []
-    for threads in (1, 2, 3):
-        parallel.use_threads(threads)
+    for count in (1, 2, 3):
+        parallel.use_threads(count)
         engine = Engine(Rows.from_dense(X), kernel)
         out = np.zeros(500)
         engine.apply(engine.packed, np.arange(0, 500, 3), np.linspace(-1, 1, 167), out)
         results.append(out)
-    parallel.use_threads(0)
     assert np.array_equal(results[0], results[1])
     assert np.array_equal(results[0], results[2])
 

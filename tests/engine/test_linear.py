@@ -7,17 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from oracle import dense_kernel
-from zoo import points
+from zoo import points, single
 
 from svmkit import parallel
 from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import kernels, linear
 from svmkit.problem import LINEAR, Kernel
-
-
-def single(X: Floats) -> Rows:
-    """The dense form of rows."""
-    return dense_rows(X.astype(np.float32))
 
 
 @pytest.mark.parametrize("rows_of", [Rows.from_dense, single])

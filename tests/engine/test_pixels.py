@@ -143,16 +143,15 @@ def test_products_and_blocks_are_those_of_the_other_loops(kernel: Kernel, real: 
     assert ours.evaluations == 3 * 120 * n_columns + 301 * n_columns
 
 
-def test_threads_and_pieces_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_pieces_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     monkeypatch.setattr(kernels, "PIECE_VALUES", 1000)
     monkeypatch.setattr(words, "_PIECE_NONZEROS", 500)
     rows, results = Rows.from_dense(images(500, 60, seed=5)), []
-    for threads in (1, 2, 3):
-        parallel.use_threads(threads)
+    for count in (1, 2, 3):
+        parallel.use_threads(count)
         engine, out = Engine(rows, KERNEL), np.zeros(500)
         engine.apply(engine.packed, np.arange(0, 500, 3), np.linspace(-1, 1, 167), out)
         results.append(out)
-    parallel.use_threads(0)
     assert np.array_equal(results[0], results[1])
     assert np.array_equal(results[0], results[2])
 

@@ -256,12 +256,6 @@ def test_file_that_ends_with_its_page(tmp_path: Path, pages: int) -> None:
 # --- any number of threads, pieces and unsettled numbers ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def two_threads() -> object:
-    yield parallel.use_threads(2)
-    parallel.use_threads(0)
-
-
 def long_text(n_lines: int, odd: bool) -> bytes:
     rng = np.random.default_rng(3)
     lines = []

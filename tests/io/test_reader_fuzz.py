@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svmkit import parallel
 from svmkit.errors import DataError
 from svmkit.io import sparse_lines
 from svmkit.io.libsvm_data import read_dataset
@@ -269,19 +268,15 @@ def test_mutations_of_a_good_file(tmp_path: Path) -> None:
     assert min(counts.values()) > 150  # both answers were tried
 
 
-def test_damage_in_a_long_file_is_found_on_its_line(tmp_path: Path) -> None:
+def test_damage_in_a_long_file_is_found_on_its_line(tmp_path: Path, two_threads: None) -> None:
     """Several pieces, two threads."""
     rng = random.Random(12)
     text = GOOD * 3000
     assert len(text) > 2 << 18
-    parallel.use_threads(2)
-    try:
-        for _ in range(8):
-            at = rng.randrange(len(text) - 1000)
-            damaged = text[:at] + mutated(rng, text[at : at + 300], b":. \n#x") + text[at + 300 :]
-            assert outcome(tmp_path / "data", damaged) == expected_outcome(damaged)
-    finally:
-        parallel.use_threads(0)
+    for _ in range(8):
+        at = rng.randrange(len(text) - 1000)
+        damaged = text[:at] + mutated(rng, text[at : at + 300], b":. \n#x") + text[at + 300 :]
+        assert outcome(tmp_path / "data", damaged) == expected_outcome(damaged)
 
 
 #: LIBSVM's own svm-train, not ours of the same name, which stands beside this Python.

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 import pytest
-from oracle import best_gap, beta_of, dense_kernel, dual_objective, kernel_matrix, optimum, violation
+from oracle import best_gap, beta_of, dense_kernel, dual_objective, kernel_matrix, optimum, same_bytes, violation
 from zoo import CASES, LARGER, SMALL, Case, named, points, problem, without_bias
 
 from svmkit import parallel, solvers
@@ -54,11 +54,6 @@ def own_form(name: str, case: Problem) -> Problem:
 def declines(name: str, case: Problem) -> bool:
     """Whether the solver has a reason not to take ``case``."""
     return solvers.solver(name).supports(case) is not None
-
-
-def same_bytes(a: Solution, b: Solution) -> bool:
-    arrays = [(s.coef, s.origin, s.basis.data, s.basis.indices, s.basis.indptr) for s in (a, b)]
-    return all(one.tobytes() == other.tobytes() for one, other in zip(*arrays, strict=True)) and a.rho == b.rho
 
 
 def assert_valid(name: str, found: Solution, case: Problem) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import kernel_matrix
+from oracle import kernel_matrix, same_bytes
 from zoo import points
 
 from svmkit import solvers
@@ -51,11 +51,6 @@ def examples(n: int = N, d: int = 6) -> tuple[Rows, Floats, Floats]:
 
 def values_at(found: Solution, rows: Rows, kernel: Kernel) -> Floats:
     return cross_apply(rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
-
-
-def same_bytes(a: Solution, b: Solution) -> bool:
-    arrays = [(s.coef, s.origin, s.basis.data, s.basis.indices, s.basis.indptr) for s in (a, b)]
-    return all(one.tobytes() == other.tobytes() for one, other in zip(*arrays, strict=True)) and a.rho == b.rho
 
 
 def test_every_solver_here_takes_some_kernel() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import kernel_matrix, optimum, primal_objective
+from oracle import beta_of, kernel_matrix, optimum, primal_objective
 from zoo import named, points, problem
 
 from svmkit.certificate import certify
@@ -17,7 +17,7 @@ from svmkit.data import Floats
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
 from svmkit.solvers import pegasos
 from svmkit.solvers.base import run
 from svmkit.trace import Status
@@ -48,12 +48,6 @@ def naive(problem: Problem, K: Floats, seed: int, options: pegasos.Options) -> I
         t += 1 if wrong or not options.hold_step else 0
         step += 1
         yield (total / weights if weights else w), on_demand, kept
-
-
-def coefficients(case: Problem, found: Solution) -> Floats:
-    beta = np.zeros(case.n)
-    beta[found.origin] = found.coef
-    return beta
 
 
 @pytest.fixture
@@ -88,7 +82,7 @@ def test_every_step_is_that_of_the_plain_algorithm(name: str, bias: Bias, respon
             assert progress.kernel_evaluations == (kept if responses == "all" else on_demand)
             if step % 20 == 0:
                 found, scale = pegasos.solution(state), np.abs(beta).max()
-                assert coefficients(case, found) == pytest.approx(beta, rel=1e-7, abs=1e-9 * scale)
+                assert beta_of(case, found) == pytest.approx(beta, rel=1e-7, abs=1e-9 * scale)
                 assert found.rho == pytest.approx(-0.49 * beta.sum() * (bias == "free"), rel=1e-7, abs=1e-7 * scale)
                 assert progress.n_support == np.count_nonzero(beta)
             if step * options.batch >= 400:
@@ -127,7 +121,7 @@ def test_float32_steps_are_those_of_float64(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(pegasos, "Engine", partial(Engine, real=real))
         state = pegasos.start(case, pegasos.Options(), 1e-9, seed=1)
         pegasos.advance(state, 3000)
-        found.append(coefficients(case, pegasos.solution(state)))
+        found.append(beta_of(case, pegasos.solution(state)))
     assert found[0] == pytest.approx(found[1], abs=1e-4 * np.abs(found[1]).max())
 
 
@@ -139,7 +133,7 @@ def test_the_size_of_blocks_changes_nothing(size: int, monkeypatch: pytest.Monke
         monkeypatch.setattr(pegasos, "_BLOCK", block)
         state = pegasos.start(case, pegasos.Options(batch=3), 1e-9, seed=1)
         progress = pegasos.advance(state, 501)
-        found.append((coefficients(case, pegasos.solution(state)), progress.kernel_evaluations))
+        found.append((beta_of(case, pegasos.solution(state)), progress.kernel_evaluations))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-9, abs=1e-12)
     assert found[0][1] == found[1][1]
 
@@ -160,7 +154,7 @@ def test_it_comes_as_near_the_optimum_as_theory_has_it(kernel: Kernel) -> None:
         assert 0 <= (result.certificate.primal - best) * lam <= 2 * G**2 / (lam * (result.steps + 1))
     assert result.certificate.primal <= 1.02 * best
     if kernel.kind == RBF:
-        beta = coefficients(case, result.solution)
+        beta = beta_of(case, result.solution)
         assert result.certificate.primal == pytest.approx(primal_objective(K, case, beta, 0.0))
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import kernel_matrix
+from oracle import beta_of, kernel_matrix
 from zoo import named
 
 from svmkit.data import Floats
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine
 from svmkit.errors import UsageError
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Problem
 from svmkit.solvers import perceptron
 
 
@@ -41,12 +41,6 @@ def naive(problem: Problem, K: Floats, seed: int, options: perceptron.Options) -
             yield (total / step if options.average and not options.budget else beta.copy()), used
         if wrong == 0:
             return
-
-
-def coefficients(case: Problem, found: Solution) -> Floats:
-    beta = np.zeros(case.n)
-    beta[found.origin] = found.coef
-    return beta
 
 
 VARIANTS: list[dict[str, Any]] = [
@@ -83,7 +77,7 @@ def test_every_step_is_that_of_the_plain_algorithm(
         assert progress.steps == step
         if step % 5 == 0 or progress.completed:
             found = perceptron.solution(state)
-            assert coefficients(case, found) == pytest.approx(beta, rel=1e-9, abs=1e-12)
+            assert beta_of(case, found) == pytest.approx(beta, rel=1e-9, abs=1e-12)
             assert found.n_support == progress.n_support == np.count_nonzero(beta)
             assert not options.budget or progress.n_support <= options.budget
     assert progress.completed
@@ -97,7 +91,7 @@ def test_what_can_be_separated_is_and_the_run_ends_there() -> None:
     progress = perceptron.advance(state, 10**9)
     assert progress.completed
     assert progress.steps < 1000 * case.n
-    assert (case.y * (K @ coefficients(case, perceptron.solution(state))) > 0).all()
+    assert (case.y * (K @ beta_of(case, perceptron.solution(state))) > 0).all()
 
 
 @pytest.mark.parametrize(

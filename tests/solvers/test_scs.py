@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 import pytest
 from oracle import kernel_matrix, optimum, primal_objective
-from zoo import named, points, problem
+from zoo import named, points, problem, unbiased
 
 from svmkit.certificate import certify
 from svmkit.data import Floats
@@ -19,11 +19,6 @@ from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import scs
 
 EVERY = 10**9
-
-
-def asked(n: int, C: float | Floats, seed: int = 3) -> Problem:
-    X, y = points(n, 4, seed=seed)
-    return replace(problem(X, y, Kernel(RBF, 0.3), C), bias="none")
 
 
 def naive(case: Problem, options: scs.Options, seed: int, iterations: int) -> tuple[list[Floats], int, int]:
@@ -96,7 +91,7 @@ CASES = [
 @pytest.mark.parametrize(("options", "C"), CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_points_are_those_of_a_plain_run(options: scs.Options, C: float, seed: int) -> None:
-    case = asked(120, C * np.random.default_rng(1).uniform(0.5, 2.0, 120))
+    case = unbiased(120, C * np.random.default_rng(1).uniform(0.5, 2.0, 120))
     expected, counted, accepted = naive(case, options, seed, 25)
     state = scs.start(case, options, 1e-12, seed)
     for alpha in expected:
@@ -110,7 +105,7 @@ def test_the_points_are_those_of_a_plain_run(options: scs.Options, C: float, see
 
 
 def test_the_sample_keeps_to_its_limit() -> None:
-    case = asked(300, 1.0)
+    case = unbiased(300, 1.0)
     state = scs.start(case, scs.Options(first=10, sample=70), 1e-3, 0)
     scs.advance(state, EVERY)
     assert len(state.gram.rows) == len(np.unique(state.gram.rows)) == 70
@@ -129,7 +124,7 @@ def test_nothing_is_claimed_of_examples_outside_the_sample() -> None:
 def test_at_lambda_1_the_closed_form_is_reached() -> None:
     """Kernel values at most 1 and λ ≥ 1: f* = 1 − mean y_i y_j K_ij/2λ, here over the whole training set."""
     for seed in range(3):
-        case = asked(400, 1 / 400)
+        case = unbiased(400, 1 / 400)
         K, y = kernel_matrix(case), case.y
         state = scs.start(case, scs.Options(first=20), 1e-3, seed)
         assert scs.advance(state, EVERY).done
@@ -195,12 +190,12 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
 )
 def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=f"-O {says}"):
-        scs.start(asked(20, 1.0), scs.Options(**given), 1e-3, 0)
+        scs.start(unbiased(20, 1.0), scs.Options(**given), 1e-3, 0)
 
 
 @pytest.mark.parametrize("key", ["growth", "validation", "eta1", "eta2", "delta", "least"])
 @pytest.mark.parametrize("value", [0.0, 1e9])
 def test_options_at_their_ends(key: str, value: float) -> None:
-    state = scs.start(asked(20, 1.0), scs.Options(first=5, **{key: value}), 1e-3, 0)
+    state = scs.start(unbiased(20, 1.0), scs.Options(first=5, **{key: value}), 1e-3, 0)
     progress = scs.advance(state, EVERY)
     assert progress.done or progress.completed

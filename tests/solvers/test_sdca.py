@@ -11,11 +11,11 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from golden_data import GOLDEN, TOOLS, needs_tools, numbers, read_rows
+from golden_data import GOLDEN, TOOLS, dataset_of, needs_tools, numbers
 
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import kernels, rng
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
@@ -284,11 +284,6 @@ def test_no_weights_at_all_are_no_support_vectors() -> None:
 # --- through fit and the model file ---------------------------------------------------------------------------------------
 
 
-def data(name: str) -> Dataset:
-    y, rows = read_rows(GOLDEN / name)
-    return Dataset(rows, y)
-
-
 def config(kernel: str, **more: object) -> TrainConfig:
     return TrainConfig(kernel=kernel, gamma=0.25, solver="sdca", **more)  # type: ignore[arg-type]
 
@@ -296,13 +291,13 @@ def config(kernel: str, **more: object) -> TrainConfig:
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf", "sigmoid"])
 def test_several_classes_and_weights_as_the_exact_solver_does(kernel: str) -> None:
     weighted = config(kernel, eps=1e-7, class_weight=((7, 2.0), (4, 0.5)))
-    dataset = data("three")
+    dataset = dataset_of("three")
     dataset = replace(dataset, weight=np.random.default_rng(1).uniform(0.5, 2.0, dataset.n))
     ours = fit(dataset, weighted)
     theirs = fit(dataset, replace(weighted, solver="smo", bias="none"))
     assert ours.status is Status.CONVERGED
     if kernel != "sigmoid":  # of which there may be several local optima
-        test = data("three.t").rows
+        test = dataset_of("three.t").rows
         decisions = [decision_values(found.model, test) for found in (ours, theirs)]
         np.testing.assert_allclose(decisions[0], decisions[1], atol=1e-4)
         assert ours.certificate.dual == pytest.approx(theirs.certificate.dual, rel=1e-8)
@@ -310,7 +305,7 @@ def test_several_classes_and_weights_as_the_exact_solver_does(kernel: str) -> No
 
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_a_model_of_w_has_one_row_a_machine(name: str) -> None:
-    dataset, linear = data(name), config("linear")
+    dataset, linear = dataset_of(name), config("linear")
     result = fit(dataset, linear)
     model = result.model
     k = model.n_class
@@ -321,7 +316,7 @@ def test_a_model_of_w_has_one_row_a_machine(name: str) -> None:
     text = model_text(model)
     again = parse_model(text, "m")
     assert model_text(again) == text
-    test = data(f"{name}.t").rows
+    test = dataset_of(f"{name}.t").rows
     assert np.array_equal(decision_values(again, test), decision_values(model, test))
     for certificate, machine in zip(certificates(again, dataset, replace(linear, bias="none")), result.machines, strict=True):
         assert certificate.primal == pytest.approx(machine.certificate.primal, rel=1e-12)
@@ -332,16 +327,16 @@ def test_a_model_of_w_has_one_row_a_machine(name: str) -> None:
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_genuine_svm_predict_says_the_same(name: str, kernel: str, tmp_path: Path) -> None:
-    model = fit(data(name), config(kernel)).model
+    model = fit(dataset_of(name), config(kernel)).model
     (tmp_path / "m").write_bytes(model_text(model))
     argv = [TOOLS / "svm-predict", "-q", GOLDEN / f"{name}.t", tmp_path / "m", tmp_path / "o"]
     subprocess.run(argv, check=True, capture_output=True)
-    ours = predict(model, decision_values(model, data(f"{name}.t").rows))
+    ours = predict(model, decision_values(model, dataset_of(f"{name}.t").rows))
     assert np.array_equal(numbers(tmp_path / "o")[:, 0], ours)
 
 
 def test_other_rows_than_the_training_rows_are_still_refused_a_certificate() -> None:
-    dataset = data("two")
+    dataset = dataset_of("two")
     plain = fit(dataset, config("linear", bias="none")).model
     exact = fit(dataset, replace(config("linear", bias="none"), solver="smo")).model
     moved = replace(dataset, rows=Rows.from_dense(dataset.rows.to_dense()[:, 1:] * 1.5))

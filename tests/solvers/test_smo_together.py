@@ -23,12 +23,9 @@ from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 from svmkit.warm import join
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 CONFIG = TrainConfig(C=4.0, gamma=0.3)
-
-
-@pytest.fixture(autouse=True)
-def _two_threads(threads: None) -> None:
-    parallel.use_threads(2)
 
 
 def classes(sizes: list[int], spread: float = 1.0, columns: int = 6) -> Dataset:

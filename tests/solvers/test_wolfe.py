@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracle import dense_kernel, kernel_matrix, optimum, primal_objective
-from zoo import named, points, problem
+from zoo import named, points, problem, unbiased
 
 from svmkit.certificate import certify
 from svmkit.data import Floats
@@ -17,11 +17,6 @@ from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import wolfe
 
 EVERY = 10**9
-
-
-def asked(n: int, C: float | Floats, seed: int = 3) -> Problem:
-    X, y = points(n, 4, seed=seed)
-    return replace(problem(X, y, Kernel(RBF, 0.3), C), bias="none")
 
 
 def naive(case: Problem, iterations: int, bundle: int) -> tuple[list[Floats], int]:
@@ -69,7 +64,7 @@ def naive(case: Problem, iterations: int, bundle: int) -> tuple[list[Floats], in
 @pytest.mark.parametrize("bundle", [2, 5, 20])
 @pytest.mark.parametrize("C", [0.05, 1.0, 10.0])
 def test_the_points_are_those_of_a_plain_run(C: float, bundle: int) -> None:
-    case = asked(60, C * np.random.default_rng(1).uniform(0.5, 2.0, 60))
+    case = unbiased(60, C * np.random.default_rng(1).uniform(0.5, 2.0, 60))
     expected, counted = naive(case, 25, bundle)
     state = wolfe.start(case, wolfe.Options(bundle=bundle), 1e-12, 0)
     for alpha in expected:
@@ -82,7 +77,7 @@ def test_the_points_are_those_of_a_plain_run(C: float, bundle: int) -> None:
 def test_at_lambda_1_the_closed_form_is_found_at_once() -> None:
     """Kernel values at most 1 and λ ≥ 1: α_i = y_i/(λn), f* = 1 − mean y_i y_j K_ij/2λ."""
     for lam in (1.0, 4.0):
-        case = asked(200, 1 / (lam * 200))
+        case = unbiased(200, 1 / (lam * 200))
         K, y = kernel_matrix(case), case.y
         state = wolfe.start(case, wolfe.Options(), 1e-9, 0)
         progress = wolfe.advance(state, EVERY)
@@ -157,4 +152,4 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
 )
 def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=f"-O {says}"):
-        wolfe.start(asked(20, 1.0), wolfe.Options(**given), 1e-3, 0)
+        wolfe.start(unbiased(20, 1.0), wolfe.Options(**given), 1e-3, 0)
