@@ -12,10 +12,10 @@ from svmkit.data import Dataset, Floats, Rows
 
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = sorted(path.name.removesuffix(".model") for path in GOLDEN.glob("*.model"))
-#: Where the genuine svm-train and svm-predict are; our own scripts of these names may come first in PATH.
+#: Where the genuine svm-train, svm-predict and svm-scale are; our own scripts of these names may come first in PATH.
 TOOLS = Path(os.environ.get("LIBSVM_TOOLS", "/usr/bin"))
 
-needs_tools = pytest.mark.skipif(not (TOOLS / "svm-predict").exists(), reason="the genuine LIBSVM tools are not installed")
+needs_tools = pytest.mark.skipif(not (TOOLS / "svm-train").exists(), reason="the genuine LIBSVM tools are not installed")
 
 
 def read_rows(path: Path) -> tuple[Floats, Rows]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_data import GOLDEN, MODELS, TOOLS, needs_tools
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -19,12 +20,10 @@ from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_mo
 from svmkit.model import Machine, Model, class_pairs
 from svmkit.problem import Kernel
 
-GOLDEN = Path(__file__).parent.parent / "golden"
-MODELS = sorted(GOLDEN.glob("*.model"))
 
-
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_svm_trains_files_come_back_byte_for_byte(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_svm_trains_files_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
+    path = GOLDEN / f"{name}.model"
     model = read_model(str(path))
     write_model(str(tmp_path / "m"), model, style="libsvm")
     assert (tmp_path / "m").read_bytes() == path.read_bytes()
@@ -261,12 +260,12 @@ def test_numbers_of_the_two_styles() -> None:
     assert "rho 0.10000000000000001\n" in libsvm
 
 
-@pytest.mark.skipif(not Path("/usr/bin/svm-predict").exists(), reason="the genuine LIBSVM tools are not installed")
+@needs_tools
 def test_svm_predict_takes_the_hypothetical_too(tmp_path: Path) -> None:
     """Subnormal values, signed zeros, labels at the ends of int32."""
     text = (HEAD + BODY).replace("1:1 ", "1:5e-324 ", 1).replace("label 1 -1", "label -2147483648 2147483647")
     write_model(str(tmp_path / "m"), parse_model(text.encode(), "m"))
     (tmp_path / "t").write_text("1 1:0 2:1\n1 1:2\n")
-    argv = ["/usr/bin/svm-predict", tmp_path / "t", tmp_path / "m", tmp_path / "o"]
+    argv = [TOOLS / "svm-predict", tmp_path / "t", tmp_path / "m", tmp_path / "o"]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "o").read_text().split() == ["-2147483648", "2147483647"]

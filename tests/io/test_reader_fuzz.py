@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import shutil
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_data import TOOLS, needs_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -279,20 +277,14 @@ def test_damage_in_a_long_file_is_found_on_its_line(tmp_path: Path, two_threads:
         assert outcome(tmp_path / "data", damaged) == expected_outcome(damaged)
 
 
-#: LIBSVM's own svm-train, not ours of the same name, which stands beside this Python.
-SVM_TRAIN = shutil.which(
-    "svm-train", path=os.pathsep.join(f for f in os.get_exec_path() if Path(f) != Path(sys.executable).parent)
-)
-
-
 def svm_train_accepts(path: Path) -> bool:
-    command = [str(SVM_TRAIN), "-q", "-s", "2", "-t", "0", "-e", "1e30", str(path), str(path) + ".model"]
+    command = [TOOLS / "svm-train", "-q", "-s", "2", "-t", "0", "-e", "1e30", str(path), str(path) + ".model"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0 or "Wrong input format" in done.stderr, done.stderr
     return done.returncode == 0
 
 
-@pytest.mark.skipif(SVM_TRAIN is None, reason="needs LIBSVM's svm-train")
+@needs_tools
 def test_svm_train_accepts_and_refuses_the_same(tmp_path: Path) -> None:
     """Ours reads more (comments, notes, a lone label before CR LF), refuses what LIBSVM misreads; else they agree."""
     rng = random.Random(13)

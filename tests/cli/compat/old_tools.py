@@ -14,11 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
-#: Where the genuine tools are; our own scripts of the same names may come first in PATH.
-TOOLS = Path(os.environ.get("LIBSVM_TOOLS", "/usr/bin"))
-needs_tools = pytest.mark.skipif(not (TOOLS / "svm-train").exists(), reason="the genuine LIBSVM tools are not installed")
+from golden_data import TOOLS
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from old_tools import TOOLS, Outcome, genuine, needs_tools, ours, start
+from golden_data import GOLDEN, TOOLS, needs_tools
+from old_tools import Outcome, genuine, ours, start
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 #: Models by the options of svm-train that make them: data, options.
 MODELS = {
     "m2": ("two", "-t 2"),

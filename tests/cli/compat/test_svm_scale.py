@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from old_tools import Outcome, genuine, needs_tools, ours, start
+from golden_data import needs_tools
+from old_tools import Outcome, genuine, ours, start
 from shell import svmkit
 
 from svmkit.cli.compat import svm_scale

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from old_tools import Outcome, genuine, needs_tools, ours, start, without_compiling
+from golden_data import GOLDEN, needs_tools
+from old_tools import Outcome, genuine, ours, start, without_compiling
 from zoo import named
 
 from svmkit.cli.compat import svm_train
@@ -154,7 +155,7 @@ def test_failures_are_svm_train_s(call: str, folder: Path) -> None:
     assert mine.out.partition("\n")[0] == theirs.out.partition("\n")[0]
 
 
-GOLDEN = {
+WRITTEN = {
     "": ("Usage: svm-train [options] training_set_file [model_file]", ""),
     "-x 1 two": ("Usage: svm-train [options] training_set_file [model_file]", "Unknown option: -x"),
     "-v 1 two": ("Usage: svm-train [options] training_set_file [model_file]", "n-fold cross validation: n must >= 2"),
@@ -178,11 +179,11 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("call", GOLDEN)
+@pytest.mark.parametrize("call", WRITTEN)
 def test_failures_by_heart(call: str, folder: Path) -> None:
     outcome = ours("svm-train", _words(call), folder)
     assert (outcome.code, outcome.files) == (1, {})
-    assert (outcome.out.partition("\n")[0], outcome.first_error) == GOLDEN[call]
+    assert (outcome.out.partition("\n")[0], outcome.first_error) == WRITTEN[call]
 
 
 def test_text_by_heart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,11 +232,10 @@ def test_parsing_to_the_letter() -> None:
 
 def test_folds_are_svm_train_s(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden last lines, which wrong folds would hardly meet."""
-    golden = Path(__file__).parents[2] / "golden"
     given = ["-g", "0.25", "-e", "1e-9", "-w7", "2", "-w4", "0.5", "-q"]
     for folds in (2, 5, 24):
-        outcome = ours("svm-train", [*given, "-v", str(folds), str(golden / "three")], folder)
-        assert outcome.out == (golden / f"three.v{folds}").read_text()
+        outcome = ours("svm-train", [*given, "-v", str(folds), str(GOLDEN / "three")], folder)
+        assert outcome.out == (GOLDEN / f"three.v{folds}").read_text()
 
 
 def test_every_fold_is_trained_and_told(folder: Path) -> None:
