@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from shell import write_blobs
 
+from svmkit.cli.main import COMMANDS
+
 HEAVY = {"numpy", "numba", "scipy", "llvmlite", "joblib", "multiprocessing", "concurrent"}
 
 
@@ -41,7 +43,7 @@ def test_the_group_imports_no_command(args: list[str]) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "eval", "scale", "warmup"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_is_light(name: str) -> None:
     modules, code = imported(name, "--help")
     assert code == 0
