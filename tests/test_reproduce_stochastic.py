@@ -75,7 +75,7 @@ def test_sbp_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         exact = 100 * exact_error(train, test, kernel, C, "none")
         if name == "money-fx":  # where both have come to the end
             assert errors["sdca"][-1] == pytest.approx(exact, abs=0.01)
-            assert errors["sbp, rows kept"][-1] == pytest.approx(exact, abs=1.0)
+            assert errors["sbp, rows kept"][-1] == pytest.approx(exact, abs=0.34)  # one row of 300
         below = []
         for claim, row in mine.items():
             if claim in methods:

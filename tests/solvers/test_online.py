@@ -108,7 +108,7 @@ def test_each_example_is_answered_by_the_solution_before_it(name: str, kernel: K
         row = rows.part(i, i + 1)
         expected = values_at(module.solution(state), row, kernel)
         f = module.extend(state, row, y[i : i + 1], weight[i : i + 1])
-        assert f == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert f == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @cases
