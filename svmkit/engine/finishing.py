@@ -100,10 +100,6 @@ class Finishing:
             alpha[here], g[here] = self._open.alpha, self._open.g
         return alpha, g
 
-    def middle(self) -> float:
-        """The middle of the extremes: b of f = Σ α K + b."""
-        return 0.5 * sum(self._extremes())
-
     def _begin_round(self) -> None:
         active = self._variables.active
         most, least = self._extremes()

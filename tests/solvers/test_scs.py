@@ -114,7 +114,7 @@ def test_the_sample_keeps_to_its_limit() -> None:
 
 def test_nothing_is_claimed_of_examples_outside_the_sample() -> None:
     """f_S may be minimal, and f far from it."""
-    case = asked(300, 1.0)
+    case = unbiased(300, 1.0)
     for sample, converges in ((200, False), (299, False), (300, True), (1000, True)):
         progress = scs.advance(scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0), EVERY)
         assert (progress.done, progress.completed) == (converges, not converges)
