@@ -33,7 +33,7 @@ class Progress(NamedTuple):
 
 
 class Status(Enum):
-    """How a run ended. CONVERGED only when the stated tolerance is met by freshly computed kernel values."""
+    """How a run ended. CONVERGED: the stated tolerance is met; by freshly computed kernel values, where a solver is exact."""
 
     CONVERGED = "CONVERGED"
     COMPLETED = "COMPLETED"  # a fixed-budget method ran its course
@@ -41,7 +41,7 @@ class Status(Enum):
     MAX_EVALUATIONS = "MAX_EVALUATIONS"
     TIME_LIMIT = "TIME_LIMIT"
     EARLY_STOP = "EARLY_STOP"  # the held-out error went flat
-    INTERRUPTED = "INTERRUPTED"
+    INTERRUPTED = "INTERRUPTED"  # by a signal, or as nobody answers any more
     STALLED = "STALLED"
 
 
