@@ -34,5 +34,9 @@ class ModelError(SvmkitError):
     """A model file that is not one, is cut short, or cannot do what is asked of it."""
 
 
+class Abandoned(SvmkitError):
+    """Training that was given up before there was anything to make a model of; after a signal with that signal's exit code."""
+
+
 class OutputError(SvmkitError):
     """An output that cannot be written: no such folder, no permission, no space."""

@@ -10,7 +10,7 @@ from svmkit.assembly import assemble
 from svmkit.certificate import Certificate, total
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints
-from svmkit.errors import UsageError
+from svmkit.errors import Abandoned, UsageError
 from svmkit.model import Model, class_pairs
 from svmkit.pairs import (
     Pair,
@@ -25,7 +25,7 @@ from svmkit.pairs import (
 from svmkit.problem import LINEAR, Kernel
 from svmkit.schedule import time_spent
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Solver, SolverResult, options_of
+from svmkit.solvers.base import Clock, Solver, SolverResult, options_of
 from svmkit.trace import Status, TraceRow
 from svmkit.training import Listeners, OnProgress, Training
 from svmkit.warm import Warm, check_solver
@@ -89,7 +89,8 @@ def fit(
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
     with ``on_trace``, machines come one after another. The time limit is for all machines together (``TrainingTime`` says what
     counts), the other limits for each. A machine's held-out error counts the held-out examples of its own classes. Raises
-    DataError for data that cannot be trained on and UsageError for a config that cannot.
+    DataError for data that cannot be trained on, UsageError for a config that cannot, and Abandoned where time is up, or
+    ``interrupted()``, before a feature map is made.
     """
     config.check()
     check_type(config)
@@ -107,7 +108,17 @@ def fit(
     _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
-    on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout)
+    clock = Clock()
+
+    def heed() -> None:
+        if interrupted():
+            raise Abandoned("stopped while the map was made; nothing was trained, nothing was written")
+        if config.time_limit_s is not None and clock.seconds() >= config.time_limit_s:
+            raise Abandoned(
+                f"--time-limit {config.time_limit_s:g}: over before the map was made; nothing was trained, nothing was written"
+            )
+
+    on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout, heed)
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
 
     def certified(pair: Pair, result: SolverResult) -> SolverResult:

@@ -8,6 +8,7 @@ A constant feature beside the mapped ones becomes a threshold: rho = −constant
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -54,25 +55,36 @@ def check(config: TrainConfig) -> None:
         raise UsageError("--certificate-of kernel: a function of random Fourier features is none of the kernel's space")
 
 
-def map_data(dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None) -> Mapped:
-    """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it."""
+def map_data(
+    dataset: Dataset,
+    used: Ints,
+    kernel: Kernel,
+    config: TrainConfig,
+    holdout: Dataset | None,
+    heed: Callable[[], None] = lambda: None,
+) -> Mapped:
+    """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it.
+
+    ``heed()`` is called now and again, and may raise what ends it.
+    """
     clock = Clock()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
-    made = maps.fit(rows, kernel, config)
-    training = _mapped(dataset, made, config.constant)
-    held_out = None if holdout is None else _mapped(holdout, made, config.constant)
+    made = maps.fit(rows, kernel, config, heed)
+    training = _mapped(dataset, made, config.constant, heed)
+    held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
+    heed()
     return Mapped(made, training, held_out, clock.seconds())
 
 
-def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float) -> Dataset:
+def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Callable[[], None]) -> Dataset:
+    """The data by their mapped features and, where it is not 0, ``constant`` as a last one."""
     rows = dataset.rows
-    if not constant:
-        return replace(dataset, rows=dense_rows(made.transform(rows)))
-    features = np.empty((rows.n, made.dim + 1), dtype=np.float32)
+    features = np.empty((rows.n, made.dim + bool(constant)), dtype=np.float32)
     for first in range(0, rows.n, _PART_ROWS):
+        heed()
         last = min(first + _PART_ROWS, rows.n)
-        features[first:last, :-1] = made.transform(rows.part(first, last))
-    features[:, -1] = constant
+        features[first:last, : made.dim] = made.transform(rows.part(first, last))
+    features[:, made.dim :] = constant
     return replace(dataset, rows=dense_rows(features))
 
 

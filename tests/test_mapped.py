@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from zoo import points
 from svmkit import maps
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, dense_rows
-from svmkit.errors import ModelError, UsageError
+from svmkit.errors import Abandoned, ModelError, UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_model
@@ -276,3 +278,37 @@ def test_by_the_command_line(kind: str, tmp_path: Path) -> None:
     refused = svmkit("train", "--map", kind, "d", "m", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--solver" in refused.stderr
+
+
+@pytest.mark.parametrize("landmarks", ["pivoted", "kmeans", "uniform"])
+def test_a_map_that_is_not_made_in_time_makes_no_model(landmarks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it is looked at the first to the last time before machines are trained."""
+    monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
+    X, y = points(300, 4, seed=1)
+    dataset = Dataset(Rows.from_dense(X), y)
+    config = TrainConfig(solver="sdca", map="nystroem", dim=40, landmarks=landmarks, gamma=0.2, time_limit_s=1e3)
+    looks = []
+    fit(dataset, config, interrupted=lambda: bool(looks.append(0)))
+    for before in (0, 1, 5):
+        left = iter([False] * before)
+        with pytest.raises(Abandoned, match="stopped while the map was made"):
+            fit(dataset, config, interrupted=lambda left=left: next(left, True))
+    assert len(looks) > 6
+    with pytest.raises(Abandoned, match=r"--time-limit 1e-09: over before the map was made"):
+        fit(dataset, replace(config, time_limit_s=1e-9))
+
+
+@pytest.mark.parametrize(("args", "code"), [([], 130), (["--time-limit", "1e-9"], 1), (["-v", "3"], 130)])
+def test_an_older_model_stays_where_the_map_is_not_made(
+    args: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = points(60, 3, seed=1)
+    write_points(tmp_path / "d", X, y)
+    (tmp_path / "m").write_text("an older one\n")
+    if code == 130:
+        monkeypatch.setattr(maps, "fit", lambda *given: (os.kill(os.getpid(), signal.SIGINT), given[-1]()))
+    names = ["d"] if "-v" in args else ["d", "m"]
+    done = svmkit("train", "--map", "nystroem", "--dim", "9", "--solver", "sdca", *args, *names, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "nothing was trained, nothing was written" in done.stderr
+    assert (tmp_path / "m").read_text() == "an older one\n"

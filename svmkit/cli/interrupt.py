@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from svmkit.errors import Abandoned
+
 Handler = Callable[[int, FrameType | None], Any]
 
 _NOTICE = b"\nsvmkit: stopping; the model so far will be saved (once more: stop at once, save nothing)\n"
@@ -49,8 +51,10 @@ class Interrupts:
         self._handling.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         self._handling.__exit__(None, None, None)
+        if isinstance(error, Abandoned) and self.signum:
+            error.exit_code = self.exit_code
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.signum:

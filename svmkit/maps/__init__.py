@@ -8,6 +8,7 @@ such a file in this folder, its name in ``config.MAPS``, and a case wherever the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,16 +38,17 @@ class FeatureMap(Protocol):
         """All there is to the map as text, numbers and lists; the same map comes back from it to the bit."""
 
 
-def fit(rows: Rows, kernel: Kernel, config: TrainConfig) -> FeatureMap:
+def fit(rows: Rows, kernel: Kernel, config: TrainConfig, heed: Callable[[], None] = lambda: None) -> FeatureMap:
     """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``.
 
-    Raises UsageError for a kernel that it cannot map.
+    ``heed()`` is called now and again while landmarks are chosen, and may raise what ends the making. Raises UsageError for a
+    kernel that it cannot map.
     """
     module = import_module(f"svmkit.maps.{config.map}")
     if config.map == "fourier":
         made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal)
     else:
-        made = module.fit(rows, kernel, config.dim, config.seed, landmarks=config.landmarks, cut=config.cut)
+        made = module.fit(rows, kernel, config.dim, config.seed, landmarks=config.landmarks, cut=config.cut, heed=heed)
     return made
 
 

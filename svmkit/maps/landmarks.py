@@ -37,16 +37,18 @@ _ORDER, _PROPOSALS = 1 << 40, 1 << 41
 _SAMPLED = 32
 _KMEANS_SWEEPS, _KMEANS_VALUES = 10, 1 << 28
 _PROPOSED = 96
+#: Called between rounds; may raise what ends the choice.
+Heed = Callable[[], None]
 #: What is left of K_ii counts as nothing below this share of the largest: rounding of a Cholesky factor.
 _NOTHING = 1e-13
 
 
-def uniform(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
+def uniform(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
     """``count`` rows drawn at random, in file order."""
     return rows.take(_drawn(rows.n, count, seed))
 
 
-def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
+def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
     """The centres of ``count`` clusters; a row that is one by itself stays as it is.
 
     Raises UsageError where ``count`` dense centres of so many features would not fit in memory.
@@ -61,6 +63,7 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
     row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))
     nearest = np.full(some.n, -1)
     for _ in range(_KMEANS_SWEEPS):
+        heed()
         before, nearest = nearest, _nearest(narrow, centres)
         if np.array_equal(nearest, before):
             break
@@ -86,14 +89,14 @@ def _nearest(rows: Rows, centres: Floats) -> Ints:
     return out
 
 
-def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int) -> Rows:
+def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
     """At most ``count`` rows, fewer where those leave nothing of K, in file order."""
     candidates = _drawn(rows.n, _SAMPLED * count, seed)
-    chosen = pivots(rows.take(candidates), kernel, count, seed)
+    chosen = pivots(rows.take(candidates), kernel, count, seed, heed)
     return rows.take(np.sort(candidates[chosen]))
 
 
-def pivots(rows: Rows, kernel: Kernel, count: int, seed: int) -> Ints:
+def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Ints:
     """The pivots of a randomly pivoted Cholesky factor of K(rows, rows), in the order in which they are drawn."""
     left = np.maximum(0.0, diagonal(rows, kernel))  # what is left of each K_ii
     least = _NOTHING * float(left.max(initial=0.0))
@@ -101,6 +104,7 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int) -> Ints:
     chosen = np.empty(0, dtype=np.int64)
     round_number = 0
     while len(chosen) < factor.shape[1] and (left > least).any():
+        heed()
         draws = rng.uniforms(seed, _PROPOSALS, round_number * 2 * _PROPOSED, 2 * _PROPOSED)
         round_number += 1
         mass = np.cumsum(np.where(left > least, left, 0.0))
@@ -162,4 +166,4 @@ def _drawn(n: int, count: int, seed: int) -> Ints:
 
 
 #: By the names that the command line knows.
-CHOICES: dict[str, Callable[[Rows, Kernel, int, int], Rows]] = {"uniform": uniform, "kmeans": kmeans, "pivoted": pivoted}
+CHOICES: dict[str, Callable[[Rows, Kernel, int, int, Heed], Rows]] = {"uniform": uniform, "kmeans": kmeans, "pivoted": pivoted}

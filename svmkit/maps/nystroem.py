@@ -15,6 +15,7 @@ stochastic subgradient estimation training for support vector machines" (ICPRAM 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +73,20 @@ class NystroemMap:
         }
 
 
-def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, landmarks: str = "pivoted", cut: float = 0.0) -> NystroemMap:
+def fit(
+    rows: Rows,
+    kernel: Kernel,
+    dim: int,
+    seed: int,
+    *,
+    landmarks: str = "pivoted",
+    cut: float = 0.0,
+    heed: Callable[[], None] = lambda: None,
+) -> NystroemMap:
     """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py). Raises UsageError for a precomputed kernel."""
     if kernel.kind == PRECOMPUTED:
         raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
-    points = CHOICES[landmarks](rows, kernel, min(dim, rows.n), seed)
+    points = CHOICES[landmarks](rows, kernel, min(dim, rows.n), seed, heed)
     values, vectors = np.linalg.eigh(Columns(points, kernel).block(points))
     kept = values > max(cut, len(values) * 2.0**-52) * max(values.max(initial=0.0), 0.0)
     projection = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1])  # largest eigenvalue first
