@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit import maps
 from svmkit.assembly import Trained, assemble
@@ -77,7 +78,10 @@ def map_data(
 
 
 def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Callable[[], None]) -> Dataset:
-    """The data by their mapped features and, where it is not 0, ``constant`` as a last one."""
+    """The data by their mapped features and, where it is not 0, ``constant`` as a last one.
+
+    Raises DataError where a feature is not finite.
+    """
     rows = dataset.rows
     features = np.empty((rows.n, made.dim + bool(constant)), dtype=np.float32)
     for first in range(0, rows.n, _PART_ROWS):
@@ -85,6 +89,7 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
         last = min(first + _PART_ROWS, rows.n)
         features[first:last, : made.dim] = made.transform(rows.part(first, last))
     features[:, made.dim :] = constant
+    maps.refuse_infinite(features, source=dataset.source)
     return replace(dataset, rows=dense_rows(features))
 
 

@@ -19,7 +19,7 @@ from zoo import points
 from svmkit import maps
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, dense_rows
-from svmkit.errors import Abandoned, ModelError, UsageError
+from svmkit.errors import Abandoned, DataError, ModelError, UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_model
@@ -251,6 +251,20 @@ def test_what_a_map_cannot_serve_is_refused() -> None:
         join(data(), fourier)
     with pytest.raises(ModelError, match="certificate from its training"):
         certificates(fourier, data(), CONFIG)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+def test_features_beyond_single_precision_are_refused_with_their_example(constant: float) -> None:
+    """Of the training data and of held-out ones: row 150 is 1e20 times as large as the landmarks, the kernel cubic."""
+    config = replace(CONFIG, kernel="polynomial", coef0=1.0, constant=constant, landmarks="uniform", dim=10)
+    dataset, far = data(), data(seed=9)
+    X = far.rows.to_dense()[:, 1:]
+    X[150] *= 1e20
+    far = replace(far, rows=Rows.from_dense(X), source="far")
+    with pytest.raises(DataError, match=r"^far: example 151: a mapped feature is not finite: scale the data$"):
+        fit(dataset, config, holdout=far)
+    with pytest.raises(DataError, match=r"^far: example 151: a mapped feature is not finite"):
+        fit(replace(far, weight=np.where(np.arange(200) == 150, 0.0, 1.0)), config)
 
 
 def test_one_class_has_no_machine() -> None:

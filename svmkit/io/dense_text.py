@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
-from svmkit.errors import DataError
 from svmkit.io.digits import MINUS, put_digits, put_plain
 from svmkit.io.libsvm_data import line_heads
+from svmkit.maps import refuse_infinite
 
 #: Values to a piece of work, and the most bytes that one takes: sign, digit, point, 8 digits, exponent of 4.
 _PIECE_VALUES, _VALUE_BYTES = 1 << 18, 16
@@ -35,9 +35,7 @@ def lines(dataset: Dataset, start: int, stop: int, features: NDArray[np.float32]
 
     Raises DataError for a feature that is nan or infinite.
     """
-    wrong = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if len(wrong):
-        raise DataError(f"example {start + wrong[0] + 1}: a mapped feature is not finite: scale the data")
+    refuse_infinite(features, start)
     n, d = features.shape
     names, name_ends = _joined([f" {j + 1}:" for j in range(d)])
     step = max(1, _PIECE_VALUES // max(1, d))

@@ -12,16 +12,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from svmkit.config import MAPS
-from svmkit.errors import ModelError
+from svmkit.errors import DataError, ModelError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from svmkit.config import TrainConfig
     from svmkit.data import Rows
     from svmkit.problem import Kernel
+
+
+#: Rows that are looked at together.
+_CHECKED_ROWS = 1024
 
 
 class FeatureMap(Protocol):
@@ -50,6 +55,15 @@ def fit(rows: Rows, kernel: Kernel, config: TrainConfig, heed: Callable[[], None
     else:
         made = module.fit(rows, kernel, config.dim, config.seed, landmarks=config.landmarks, cut=config.cut, heed=heed)
     return made
+
+
+def refuse_infinite(features: NDArray[np.float32], first: int = 0, source: str = "") -> None:
+    """Raises DataError where a mapped feature is nan or infinite; row i belongs to example ``first`` + i of ``source``."""
+    for start in range(0, len(features), _CHECKED_ROWS):
+        wrong = np.flatnonzero(~np.isfinite(features[start : start + _CHECKED_ROWS]).all(axis=1))
+        if len(wrong):
+            where = f"{source}: " if source else ""
+            raise DataError(f"{where}example {first + start + wrong[0] + 1}: a mapped feature is not finite: scale the data")
 
 
 def from_dict(stored: dict[str, Any]) -> FeatureMap:

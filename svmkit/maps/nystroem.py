@@ -48,7 +48,8 @@ class NystroemMap:
         out, columns = np.empty((rows.n, self.dim), dtype=np.float32), Columns(self.landmarks, self.kernel)
 
         def piece(first: int, last: int) -> None:
-            out[first:last] = columns.block(rows.part(first, last)) @ self.projection
+            with np.errstate(over="ignore", invalid="ignore"):  # maps.refuse_infinite says what leaves float32's range
+                out[first:last] = columns.block(rows.part(first, last)) @ self.projection
 
         for_pieces(rows.n, piece)
         return out
