@@ -74,7 +74,7 @@ def _write(output: str, parts: Iterator[Dataset], feature_map: FeatureMap, repor
     from svmkit.io.dense_text import lines
     from svmkit.io.files import atomic_output
 
-    n, step = 0, max(1, _VALUES // feature_map.dim)
+    n, step = 0, max(1, _VALUES // max(1, feature_map.dim))
     with atomic_output(output) as out:
         for dataset in parts:
             for first in range(0, dataset.n, step):

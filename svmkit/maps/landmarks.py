@@ -18,6 +18,7 @@ Papers: Zhang & Kwok, "Improved Nyström low-rank approximation" (ICML 2008), fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns, diagonal
-from svmkit.errors import UsageError
+from svmkit.errors import DataError, UsageError
 from svmkit.problem import LINEAR, Kernel
 
 #: Rows a piece of work takes.
@@ -79,11 +80,14 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
 
 def _nearest(rows: Rows, centres: Floats) -> Ints:
     """The number of the centre nearest to each row, the first of those equally near."""
-    columns, half = Columns(Rows.from_dense(centres), Kernel(LINEAR)), 0.5 * (centres * centres).sum(axis=1)
+    columns = Columns(Rows.from_dense(centres), Kernel(LINEAR))
+    with np.errstate(over="ignore"):
+        half = 0.5 * (centres * centres).sum(axis=1)
     out = np.empty(rows.n, dtype=np.int64)
 
     def piece(first: int, last: int) -> None:
-        out[first:last] = np.argmin(half - columns.block(rows.part(first, last)), axis=1)
+        with np.errstate(invalid="ignore"):  # where products overflow
+            out[first:last] = np.argmin(half - columns.block(rows.part(first, last)), axis=1)
 
     for_pieces(rows.n, piece)
     return out
@@ -97,8 +101,13 @@ def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lamb
 
 
 def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Ints:
-    """The pivots of a randomly pivoted Cholesky factor of K(rows, rows), in the order in which they are drawn."""
+    """The pivots of a randomly pivoted Cholesky factor of K(rows, rows), in the order in which they are drawn.
+
+    Raises DataError where kernel values overflow.
+    """
     left = np.maximum(0.0, diagonal(rows, kernel))  # what is left of each K_ii
+    with np.errstate(over="ignore"):
+        refuse_overflow(left.sum())
     least = _NOTHING * float(left.max(initial=0.0))
     factor = np.empty((rows.n, min(count, rows.n)))
     chosen = np.empty(0, dtype=np.int64)
@@ -111,7 +120,9 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
         proposed = np.searchsorted(mass, draws[:_PROPOSED] * mass[-1], side="right")
         known = factor[proposed, : len(chosen)]
         some = rows.take(proposed)
-        gram = Columns(some, kernel).block(some) - known @ known.T
+        K = Columns(some, kernel).block(some)
+        refuse_overflow(K)
+        gram = K - known @ known.T
         accepted, triangle = _accept(gram, left[proposed], draws[_PROPOSED:], least, factor.shape[1] - len(chosen))
         left[proposed[np.diagonal(gram) <= least]] = 0.0
         if len(accepted):
@@ -119,6 +130,7 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
             _extend(rows, kernel, factor, len(chosen), new, triangle)
             added = factor[:, len(chosen) : len(chosen) + len(new)]
             left = np.maximum(0.0, left - np.einsum("ij,ij->i", added, added))
+            refuse_overflow(left)
             left[new] = 0.0
             chosen = np.concatenate([chosen, new])
     return chosen
@@ -149,10 +161,17 @@ def _extend(rows: Rows, kernel: Kernel, factor: Floats, k: int, new: Ints, trian
     columns, known, inverse = Columns(rows.take(new), kernel), factor[new, :k].T, np.linalg.inv(triangle).T
 
     def piece(first: int, last: int) -> None:
-        values = columns.block(rows.part(first, last)) - factor[first:last, :k] @ known
-        factor[first:last, k : k + len(new)] = values @ inverse
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = columns.block(rows.part(first, last)) - factor[first:last, :k] @ known
+            factor[first:last, k : k + len(new)] = values @ inverse
 
     for_pieces(rows.n, piece)
+
+
+def refuse_overflow(values: Floats | np.floating[Any]) -> None:
+    """Raises DataError where one of these kernel values, or of what is made of them, is nan or infinite."""
+    if not np.isfinite(values).all():
+        raise DataError("kernel values overflow; scale the data, or change the kernel's numbers (-g, -r, -d)")
 
 
 def for_pieces(n: int, work: Callable[[int, int], None]) -> None:

@@ -26,7 +26,7 @@ from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
-from svmkit.maps.landmarks import CHOICES, for_pieces
+from svmkit.maps.landmarks import CHOICES, for_pieces, refuse_overflow
 from svmkit.problem import PRECOMPUTED, Kernel
 
 
@@ -84,11 +84,17 @@ def fit(
     cut: float = 0.0,
     heed: Callable[[], None] = lambda: None,
 ) -> NystroemMap:
-    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py). Raises UsageError for a precomputed kernel."""
+    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py).
+
+    Raises UsageError for a precomputed kernel, DataError where kernel values overflow.
+    """
     if kernel.kind == PRECOMPUTED:
         raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
     points = CHOICES[landmarks](rows, kernel, min(dim, rows.n), seed, heed)
-    values, vectors = np.linalg.eigh(Columns(points, kernel).block(points))
+    K = Columns(points, kernel).block(points)
+    refuse_overflow(K)
+    values, vectors = np.linalg.eigh(K)
+    refuse_overflow(values)
     kept = values > max(cut, len(values) * 2.0**-52) * max(values.max(initial=0.0), 0.0)
     projection = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1])  # largest eigenvalue first
     return NystroemMap(kernel, points, projection)

@@ -8,7 +8,9 @@ import numpy as np
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
+from svmkit.errors import DataError
 from svmkit.maps import FeatureMap
+from svmkit.maps.landmarks import refuse_overflow
 from svmkit.problem import Kernel
 
 
@@ -20,13 +22,21 @@ class Errors(NamedTuple):
 
 
 def kernel_matrix(rows: Rows, kernel: Kernel) -> Floats:
-    """K(rows, rows) in float64."""
-    return Columns(rows, kernel).block(rows)
+    """K(rows, rows) in float64. Raises DataError where it overflows, or its norm would."""
+    K: Floats = Columns(rows, kernel).block(rows)
+    with np.errstate(over="ignore"):
+        refuse_overflow(np.linalg.norm(K))
+    return K
 
 
 def errors(feature_map: FeatureMap, sample: Rows, K: Floats) -> Errors:
-    """The errors on the rows of ``sample``, whose kernel matrix is ``K``; O(m³) for m rows."""
+    """The errors on the rows of ``sample``, whose kernel matrix is ``K``; O(m³) for m rows.
+
+    Raises DataError where features overflow single precision.
+    """
     features = feature_map.transform(sample).astype(np.float64)
+    if not np.isfinite(features).all():
+        raise DataError("a mapped feature is not finite: scale the data")
     missed = K - features @ features.T
     largest = [float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0)) for matrix in (missed, K)]
     sizes = [float(np.linalg.norm(matrix)) for matrix in (missed, K)]

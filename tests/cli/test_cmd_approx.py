@@ -97,6 +97,30 @@ def test_errors_are_those_of_the_matrices() -> None:
     assert np.isclose(found.frobenius, np.linalg.norm(K - phi @ phi.T) / np.linalg.norm(K))
 
 
+@pytest.mark.parametrize("options", [("-t", "0"), ("-t", "1", "-g", "1", "-r", "0")])
+def test_data_without_values_have_no_features(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1\n-1\n")
+    done = svmkit("approx", "--map", "nystroem", *options, "d", "out", cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "out").read_text()) == (0, "1\n-1\n")
+    assert "2 examples of 0 features written" in done.stderr
+
+
+@pytest.mark.parametrize("options", [("-t", "0"), ("-t", "1", "-g", "1", "-d", "3")])
+def test_a_report_on_kernel_values_that_overflow_is_refused(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:1e77\n-1 1:-1e77\n1 2:1.1e77\n-1 2:-1e77\n")
+    done = svmkit("approx", "--report", *options, "--dims", "2", "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "kernel values overflow; scale the data" in done.stderr
+
+
+def test_a_report_on_features_beyond_single_precision_is_refused(tmp_path: Path) -> None:
+    """Kernel values of 1e80 are doubles still, their root is no single."""
+    (tmp_path / "d").write_text("1 1:1e40\n-1 1:2e40\n")
+    done = svmkit("approx", "--report", "-t", "0", "--dims", "1", "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a mapped feature is not finite: scale the data" in done.stderr
+
+
 def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     options = ("approx", "--report", "-g", "0.5", "--dims", "10,20", "--sample", "30", "--picture")

@@ -10,7 +10,7 @@ from zoo import points
 from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
-from svmkit.errors import UsageError
+from svmkit.errors import DataError, UsageError
 from svmkit.maps import landmarks
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
 
@@ -52,6 +52,20 @@ def test_pivots_end_where_nothing_is_left() -> None:
     assert len(landmarks.pivots(twice, Kernel(RBF, 1.0), 12, seed=0)) == 7
     assert len(landmarks.pivots(twice, Kernel(LINEAR), 12, seed=0)) == 3
     assert len(landmarks.pivots(Rows.from_dense(np.zeros((4, 2))), Kernel(LINEAR), 2, seed=0)) == 0
+
+
+@pytest.mark.parametrize(
+    "kernel", [Kernel(POLYNOMIAL, 1.0, 0.0, 2), Kernel(POLYNOMIAL, 1.0, 0.0, 5)], ids=["the sum overflows", "values overflow"]
+)
+def test_pivots_of_kernel_values_that_overflow_are_refused(kernel: Kernel) -> None:
+    with pytest.raises(DataError, match="kernel values overflow; scale the data"):
+        landmarks.pivots(Rows.from_dense(1e77 * np.array([[1.0], [-1.0], [1.1], [-1.0]])), kernel, 2, seed=0)
+
+
+def test_pivots_of_values_that_are_not_numbers_are_refused() -> None:
+    """With gamma 1e308, γ‖x‖² overflows off the diagonal, which is 1: no proposal could ever be accepted."""
+    with pytest.raises(DataError, match="kernel values overflow"):
+        landmarks.pivots(Rows.from_dense(points(40, 3, seed=1)[0]), Kernel(RBF, 1e308), 4, seed=0)
 
 
 def test_pivots_prefer_rows_unlike_the_rest() -> None:

@@ -12,7 +12,7 @@ from zoo import points
 from svmkit import maps, parallel
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns, cross_apply
-from svmkit.errors import ModelError, UsageError
+from svmkit.errors import DataError, ModelError, UsageError
 from svmkit.maps import nystroem
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
@@ -121,6 +121,15 @@ def test_what_older_versions_stored_besides_is_no_matter() -> None:
 def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(ModelError, match="map"):
         maps.from_dict(nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict() | damage)
+
+
+@pytest.mark.parametrize("choice", ["uniform", "kmeans", "pivoted"])
+@pytest.mark.parametrize("size", [1e77, 1e103, 1e200])
+def test_kernel_values_that_overflow_are_refused(size: float, choice: str) -> None:
+    """As sums and eigenvalues, as values, or already as products of vectors."""
+    rows = Rows.from_dense(size * points(30, 3, seed=1)[0])
+    with pytest.raises(DataError, match="kernel values overflow; scale the data"):
+        nystroem.fit(rows, Kernel(POLYNOMIAL, 1.0, 0.0, 2 if size == 1e77 else 3), 8, seed=0, landmarks=choice)
 
 
 def test_a_precomputed_kernel_is_refused() -> None:
