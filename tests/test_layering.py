@@ -53,7 +53,7 @@ SHARED = {
         "row_cache",
     }
     | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger", "by_need"},
-    "maps": {"landmarks"},
+    "maps": {"landmarks", "stored"},
     "solvers": {
         "base",
         "newton",

@@ -203,6 +203,9 @@ def parse_model(text: bytes, path: str) -> Model:
     table, rows = _read_support(
         text, support_at, header, kernel, total, n_class if multiclass == "ovr" else max(n_class - 1, 1)
     )
+    if feature_map is not None and rows.n_features > feature_map.dim:
+        why = f"`feature_map` has {feature_map.dim} features, and there is a weight for feature {rows.n_features}"
+        header.fail(header.line("feature_map").number, why)
     return Model(
         svm_type=svm_type,
         kernel=kernel,

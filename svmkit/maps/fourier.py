@@ -18,7 +18,7 @@ Kumar, "Orthogonal random features" (NIPS 2016).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, pi, sqrt
+from math import pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +29,9 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
-from svmkit.errors import ModelError, UsageError
+from svmkit.errors import UsageError
 from svmkit.maps.landmarks import for_pieces
+from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
 
 #: Streams of random numbers: the frequencies of feature number j have stream _FREQUENCIES + j.
@@ -138,19 +139,13 @@ def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = F
 
 def from_dict(stored: dict[str, Any]) -> FourierMap:
     """The map that ``to_dict`` stored. Raises ModelError where something is missing or cannot be."""
-    try:
-        made = FourierMap(
-            gamma=float(stored["gamma"]),
-            dim=int(stored["dim"]),
-            seed=int(stored["seed"]),
-            orthogonal=bool(stored["orthogonal"]),
-            n_features=int(stored["n_features"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"map: {error!r} in what should be a Fourier map") from None
-    if not (0 <= made.gamma < inf and made.dim >= 1 and 0 <= made.seed < 2**63 and made.n_features >= 0):
-        raise ModelError(f"map: {made} cannot be")
-    return made
+    return FourierMap(
+        gamma=real(stored, "gamma", 0.0),
+        dim=whole(stored, "dim", 1, 2**20),
+        seed=whole(stored, "seed", 0, 2**63 - 1),
+        orthogonal=truth(stored, "orthogonal"),
+        n_features=whole(stored, "n_features", 0, 2**31 - 1),
+    )
 
 
 @compiled("void(f8[:, :], f8, f4[:, :])", ORDERED)

@@ -27,6 +27,7 @@ from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
 from svmkit.maps.landmarks import CHOICES, for_pieces, refuse_overflow
+from svmkit.maps.stored import counts, entry, real, reals, whole
 from svmkit.problem import PRECOMPUTED, Kernel
 
 
@@ -105,28 +106,29 @@ def from_dict(stored: dict[str, Any]) -> NystroemMap:
 
     Older versions stored ``origin`` besides, the training row that each landmark is; it says nothing of the map.
     """
-    try:
-        told = stored["kernel"]
-        kernel = Kernel(KERNELS.index(told["kind"]), float(told["gamma"]), float(told["coef0"]), int(told["degree"]))
-        landmarks = Rows(
-            data=np.array(stored["data"], dtype=np.float64),
-            indices=np.array(stored["indices"], dtype=np.int32),
-            indptr=np.array(stored["indptr"], dtype=np.int64),
-            n_features=int(stored["n_features"]),
-        )
-        projection = np.array(stored["projection"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"map: {error!r} in what should be a Nyström map") from None
-    lengths = np.diff(landmarks.indptr)
-    whole = (
-        landmarks.indptr[:1].tolist() == [0]
-        and (lengths >= 0).all()
-        and lengths.sum() == len(landmarks.data) == len(landmarks.indices)
-        and 0 <= landmarks.indices.min(initial=0) <= landmarks.indices.max(initial=0) <= landmarks.n_features
-        and projection.ndim == 2
-        and len(projection) == landmarks.n
-        and np.isfinite(projection).all()
+    landmarks = Rows(
+        data=reals(stored, "data"),
+        indices=counts(stored, "indices").astype(np.int32),
+        indptr=counts(stored, "indptr"),
+        n_features=whole(stored, "n_features", 0, 2**31 - 1),
     )
-    if not whole:
+    projection = reals(stored, "projection", ndim=2)
+    if not (_are_rows(landmarks) and len(projection) == landmarks.n):
         raise ModelError("map: the parts of the Nyström map do not fit together; the file is damaged")
-    return NystroemMap(kernel, landmarks, projection)
+    return NystroemMap(_kernel(entry(stored, "kernel")), landmarks, projection)
+
+
+def _kernel(told: Any) -> Kernel:
+    kind = entry(told, "kind")
+    if kind not in KERNELS or kind == KERNELS[PRECOMPUTED]:
+        raise ModelError(f"map: {kind!r} is no kernel that has a Nyström map")
+    return Kernel(KERNELS.index(kind), real(told, "gamma", 0.0), real(told, "coef0"), whole(told, "degree", 0, 2**31 - 1))
+
+
+def _are_rows(rows: Rows) -> bool:
+    """Whether the arrays fit together, and indices ascend within each row."""
+    lengths = np.diff(rows.indptr)
+    if rows.indptr[:1].tolist() != [0] or (lengths < 0).any() or not lengths.sum() == len(rows.data) == len(rows.indices):
+        return False
+    next_row = np.diff(np.repeat(np.arange(rows.n), lengths)) > 0
+    return bool(rows.indices.max(initial=0) <= rows.n_features and (next_row | (np.diff(rows.indices) > 0)).all())

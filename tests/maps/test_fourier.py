@@ -117,7 +117,22 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
     assert np.array_equal(again.transform(some_rows(3)), made.transform(some_rows(3)))
 
 
-@pytest.mark.parametrize("damage", [{"gamma": -1}, {"dim": 0}, {"seed": "x"}, {"n_features": None}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"gamma": -1},
+        {"gamma": float("nan")},
+        {"dim": 0},
+        {"dim": 2**20 + 1},
+        {"dim": 5.0},
+        {"seed": "x"},
+        {"seed": -1},
+        {"seed": True},
+        {"n_features": None},
+        {"orthogonal": 0},
+    ],
+    ids=str,
+)
 def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(ModelError, match="map"):
         maps.from_dict(fourier.fit(some_rows(), Kernel(RBF, 0.1), 20, seed=2).to_dict() | damage)

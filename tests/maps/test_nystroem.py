@@ -16,6 +16,7 @@ from svmkit.errors import DataError, ModelError, UsageError
 from svmkit.maps import nystroem
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
+KERNEL = {"kind": "rbf", "gamma": 1.0, "coef0": 0.0, "degree": 3}
 KERNELS = [Kernel(RBF, 0.3), Kernel(POLYNOMIAL, 0.4, 1.0, 2), Kernel(LINEAR)]
 
 
@@ -114,13 +115,41 @@ def test_what_older_versions_stored_besides_is_no_matter() -> None:
         {"data": [1.0]},
         {"projection": [[float("nan")]]},
         {"indices": [1, 2]},
+        {"projection": [[1.0], [1.0, 2.0]]},
+        {"projection": 1.0},
         {"indptr": None},
+        {"indptr": 0},
+        {"indices": 1},
+        {"data": None},
+        {"data": 1.0},
+        {"n_features": 2.5},
+        {"kernel": None},
+        {"kernel": KERNEL | {"kind": "precomputed"}},
+        {"kernel": KERNEL | {"gamma": -1.0}},
+        {"kernel": KERNEL | {"gamma": float("nan")}},
+        {"kernel": KERNEL | {"coef0": float("inf")}},
+        {"kernel": KERNEL | {"degree": 2.5}},
     ],
-    ids=lambda damage: next(iter(damage)),
+    ids=str,
 )
 def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(ModelError, match="map"):
         maps.from_dict(nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict() | damage)
+
+
+@pytest.mark.parametrize("name", ["data", "indices"])
+def test_damaged_landmarks_are_refused(name: str) -> None:
+    """A value that is no number, an index that is not above the one before."""
+    stored = nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict()
+    stored[name][:2] = [float("nan"), 1.0] if name == "data" else [2, 1]
+    with pytest.raises(ModelError, match="map"):
+        maps.from_dict(stored)
+
+
+def test_a_map_of_no_landmarks_comes_back_too() -> None:
+    blank = Rows.from_dense(np.zeros((3, 2)))
+    again = maps.from_dict(json.loads(json.dumps(nystroem.fit(blank, Kernel(LINEAR), 2, seed=0).to_dict())))
+    assert again.transform(some_rows()).shape == (120, 0)
 
 
 @pytest.mark.parametrize("choice", ["uniform", "kmeans", "pivoted"])
