@@ -43,11 +43,15 @@ def run(
         files.write(picture, _picture(found))
 
 
-def _kinds(config: TrainConfig) -> list[tuple[str, dict[str, Any]]]:
-    """The maps to be measured, by name, with their settings: all, or those of the one that is asked for."""
+def _kinds(config: TrainConfig, indefinite: bool) -> list[tuple[str, dict[str, Any]]]:
+    """The maps to be measured, by name, with their settings: all, or those of the one that is asked for.
+
+    Pivoted landmarks of a kernel that may be indefinite are left out, being uniform ones.
+    """
     kinds: list[tuple[str, dict[str, Any]]] = []
     if config.map in (None, "nystroem"):
-        kinds += [(f"nystroem {name}", {"map": "nystroem", "landmarks": name}) for name in LANDMARKS]
+        names = [name for name in LANDMARKS if name != "pivoted" or not indefinite]
+        kinds += [(f"nystroem {name}", {"map": "nystroem", "landmarks": name}) for name in names]
     if config.map == "fourier" or (config.map is None and config.kernel == "rbf"):
         kinds += [("fourier", {"map": "fourier", "orthogonal": False})]
         kinds += [("fourier orthogonal", {"map": "fourier", "orthogonal": True})]
@@ -66,7 +70,7 @@ def _measured(dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample
     rows, kernel = dataset.rows, kernel_of(config, dataset.n_features)
     some = rows.take(np.sort(rng.permutation(config.seed, _SAMPLE, rows.n)[:sample]))
     K = kernel_matrix(some, kernel)
-    for name, settings in _kinds(config):
+    for name, settings in _kinds(config, kernel.indefinite):
         for dim in dims:
             if settings["map"] == "nystroem" and dim > rows.n:
                 continue

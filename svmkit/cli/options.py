@@ -153,7 +153,8 @@ map_options: tuple[Callable[[Any], Any], ...] = (
         "landmarks",
         "--landmarks",
         type=click.Choice(LANDMARKS),
-        help="Landmarks of nystroem: rows by randomly pivoted Cholesky, centres of k-means, or rows drawn alike.",
+        help="Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
+        "centres of k-means, or rows drawn alike.",
     ),
     config_option(
         "cut",

@@ -5,7 +5,7 @@ kmeans    centres of clusters of the input vectors (Lloyd's algorithm, started f
 pivoted   drawn one after another with probability proportional to what the landmarks so far leave of K_ii, so that rows unlike
           all of them are preferred. The partial Cholesky factor of K says what is left; n·s kernel values, O(n s²) in products
           of matrices. Several rows are proposed together, and each is accepted with the probability that makes the draw
-          the same as drawing singly.
+          the same as drawing singly. Kernels that may be indefinite have no such factor: for them it is uniform.
 
 Samples keep memory and time apart from n: ``kmeans`` and ``pivoted`` look at no more than 32 rows for each landmark, drawn
 without replacement. (On a9a, ijcnn1 and covtype, 16 to 512 pivots from 32 rows each leave of K at most 4 % more than pivots
@@ -94,7 +94,12 @@ def _nearest(rows: Rows, centres: Floats) -> Ints:
 
 
 def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
-    """At most ``count`` rows, fewer where those leave nothing of K, in file order."""
+    """At most ``count`` rows, fewer where those leave nothing of K, in file order.
+
+    As many ``uniform`` ones where the kernel may be indefinite: K_ii then do not bound what is left of K.
+    """
+    if kernel.indefinite:
+        return uniform(rows, kernel, count, seed)
     candidates = _drawn(rows.n, _SAMPLED * count, seed)
     chosen = pivots(rows.take(candidates), kernel, count, seed, heed)
     return rows.take(np.sort(candidates[chosen]))

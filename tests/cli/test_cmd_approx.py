@@ -86,6 +86,11 @@ def test_the_report_is_what_the_maps_are_measured_by(data: Path) -> None:
     assert [line.split()[-3] for line in lines[1:]] == ["10", "40", "10", "40"]
 
 
+def test_pivoted_landmarks_are_not_measured_where_they_are_uniform_ones(data: Path) -> None:
+    report = strict_json(svmkit("approx", "--report", "--json", "-t", "3", "-g", "0.1", "--dims", "10", data).stdout)
+    assert [row["map"] for row in report["errors"]] == ["nystroem kmeans", "nystroem uniform"]
+
+
 def test_errors_are_those_of_the_matrices() -> None:
     rows, kernel = Rows.from_dense(points(40, 3, seed=2)[0]), Kernel(RBF, 0.5)
     made = maps.from_dict(

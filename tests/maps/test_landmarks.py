@@ -12,7 +12,7 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.errors import DataError, UsageError
 from svmkit.maps import landmarks
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel
 
 
 def plain_pivots(K: Floats, count: int, seed: int) -> list[int]:
@@ -52,6 +52,13 @@ def test_pivots_end_where_nothing_is_left() -> None:
     assert len(landmarks.pivots(twice, Kernel(RBF, 1.0), 12, seed=0)) == 7
     assert len(landmarks.pivots(twice, Kernel(LINEAR), 12, seed=0)) == 3
     assert len(landmarks.pivots(Rows.from_dense(np.zeros((4, 2))), Kernel(LINEAR), 2, seed=0)) == 0
+
+
+@pytest.mark.parametrize("kernel", [Kernel(SIGMOID, 0.1), Kernel(POLYNOMIAL, 0.2, -1.0, 2)], ids=lambda kernel: kernel.name)
+def test_kernels_that_may_be_indefinite_have_uniform_landmarks_in_place_of_pivots(kernel: Kernel) -> None:
+    rows = Rows.from_dense(points(100, 4, seed=1)[0])
+    found = landmarks.pivoted(rows, kernel, 30, seed=1)
+    assert np.array_equal(found.to_dense(), landmarks.uniform(rows, kernel, 30, seed=1).to_dense())
 
 
 @pytest.mark.parametrize(
