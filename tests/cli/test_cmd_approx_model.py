@@ -81,6 +81,12 @@ def test_what_makes_no_sense_is_refused(given: list[str], reason: str, folder: P
     assert sorted(path.name for path in folder.iterdir()) == ["d", "m"]
 
 
+def test_model_and_data_cannot_both_be_standard_input(tmp_path: Path) -> None:
+    done = svmkit("approx", "--model", "-", "--data", "-", "--basis", "5", "s", cwd=tmp_path)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "cannot both be standard input" in done.stderr
+
+
 def test_basis_and_data_go_with_a_model(folder: Path) -> None:
     done = svmkit("approx", "--map", "fourier", "--basis", "5", folder / "d", folder / "out")
     assert done.returncode != 0
