@@ -18,6 +18,10 @@ class UsageError(SvmkitError):
     exit_code = 2
 
 
+class TooLargeError(UsageError):
+    """More memory than is there for what is asked."""
+
+
 class DataError(SvmkitError):
     """A data file that cannot be read as LIBSVM text, or does not suit what is asked of it.
 

@@ -9,7 +9,8 @@ computed in float64 in the same order wherever a row stands, and rounded to floa
 A row may have features that no training row had: their frequencies are drawn as all others (independent ones, with
 ``orthogonal``).
 
-Memory: 20 bytes for each pair of a frequency and a feature number that has occurred.
+Memory: 20 bytes for each pair of a frequency and a feature number that has occurred; with ``orthogonal``, every
+number up to the largest.
 
 Papers: Rahimi & Recht, "Random features for large-scale kernel machines" (NIPS 2007); Yu, Suresh, Choromanski, Holtmann-Rice &
 Kumar, "Orthogonal random features" (NIPS 2016).
@@ -29,13 +30,15 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
-from svmkit.errors import UsageError
+from svmkit.errors import TooLargeError, UsageError
 from svmkit.maps.landmarks import for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
 
 #: Streams of random numbers: the frequencies of feature number j have stream _FREQUENCIES + j.
 _FREQUENCIES, _PHASES = 1 << 42, 1 << 43
+#: Orthogonal frequencies are refused beyond so many values; what each takes while they are made.
+_ORTHOGONAL_VALUES, _VALUE_BYTES = 1 << 28, 20
 #: Taylor's coefficients of cos 2π√z, whose error for z ≤ ¼ is below 2e-12.
 _COSINE = tuple(float(c) for c in np.cumprod([1.0, *(-((2 * pi) ** 2) / ((2 * k - 1) * (2 * k)) for k in range(1, 13))]))
 
@@ -131,9 +134,18 @@ class FourierMap:
 
 
 def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = False) -> FourierMap:
-    """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the number of features counts."""
+    """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the number of features counts.
+
+    Raises TooLargeError where so many orthogonal frequencies would not fit in memory.
+    """
     if kernel.kind != RBF:
         raise UsageError(f"--map fourier: only the rbf kernel (-t 2) has these features, not {kernel.name}; try --map nystroem")
+    if orthogonal and dim * rows.n_features > _ORTHOGONAL_VALUES:
+        gigabytes = 1e-9 * _VALUE_BYTES * dim * rows.n_features
+        raise TooLargeError(
+            f"--orthogonal: {dim} frequencies over features 1 to {rows.n_features} take {gigabytes:.3g} GB; "
+            "without it, only features that occur have frequencies"
+        )
     return FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
 
 

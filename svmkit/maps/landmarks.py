@@ -26,7 +26,7 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns, diagonal
-from svmkit.errors import DataError, UsageError
+from svmkit.errors import DataError, TooLargeError
 from svmkit.problem import LINEAR, Kernel
 
 #: Rows a piece of work takes.
@@ -52,13 +52,13 @@ def uniform(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lamb
 def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
     """The centres of ``count`` clusters; a row that is one by itself stays as it is.
 
-    Raises UsageError where ``count`` dense centres of so many features would not fit in memory.
+    Raises TooLargeError where ``count`` dense centres of so many features would not fit in memory.
     """
     some = rows.take(_drawn(rows.n, _SAMPLED * count, seed))
     used, place = np.unique(some.indices, return_inverse=True)
     if count * len(used) > _KMEANS_VALUES:
         gigabytes = 8e-9 * count * len(used)
-        raise UsageError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
+        raise TooLargeError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
     narrow = some._replace(indices=(place + 1).astype(np.int32), n_features=len(used))
     centres = narrow.take(_drawn(some.n, count, seed)).to_dense()[:, 1:]
     row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))

@@ -138,6 +138,13 @@ def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
         maps.from_dict(fourier.fit(some_rows(), Kernel(RBF, 0.1), 20, seed=2).to_dict() | damage)
 
 
+def test_orthogonal_frequencies_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fourier, "_ORTHOGONAL_VALUES", 29)
+    with pytest.raises(UsageError, match=r"--orthogonal: 5 frequencies over features 1 to 6 take .* GB"):
+        fourier.fit(some_rows(), Kernel(RBF, 0.1), 5, seed=2, orthogonal=True)
+    assert fourier.fit(some_rows(), Kernel(RBF, 0.1), 5, seed=2).dim == 5
+
+
 def test_other_kernels_are_refused() -> None:
     with pytest.raises(UsageError, match="only the rbf kernel"):
         fourier.fit(some_rows(), Kernel(POLYNOMIAL, 1.0), 5, seed=0)
