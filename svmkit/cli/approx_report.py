@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from svmkit.cli import files, pictures
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import to_json
 from svmkit.config import LANDMARKS, TrainConfig
-from svmkit.errors import UsageError
+from svmkit.errors import TooLargeError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
@@ -26,7 +26,9 @@ _MEASURES = {"spectral": "spectral norm", "frobenius": "Frobenius norm"}
 def run(
     data: str, config: TrainConfig, dims: Sequence[int], sample: int, picture: str | None, as_json: bool, quiet: bool
 ) -> None:
-    """Prints the table, and draws it where asked."""
+    """Prints the table, and draws it where asked. What cannot be measured is told, and left out."""
+    if picture == "-":
+        raise UsageError("--picture -: the table goes to standard output; name a file")
     if picture is not None:
         if not pictures.available():
             raise UsageError("--picture: matplotlib is not installed; pip install svmkit[plot] brings it")
@@ -35,9 +37,15 @@ def run(
         files.begin(config.threads, reporter)
         dataset = files.read_data(data, reporter)
         found = []
-        for row in _measured(dataset, config, sorted(set(dims)), sample):
+        dims = sorted(set(dims))
+        beyond = [str(dim) for dim in dims if dim > dataset.n]
+        if beyond and config.map != "fourier" and not quiet:
+            reporter.note(f"nystroem is left out with {', '.join(beyond)} features: only {dataset.n} rows can be landmarks")
+        for row in _measured(dataset, config, dims, sample, reporter.warn):
             found.append(row)
             reporter.show(lambda elapsed, row=row: f"{elapsed:.1f} s, {row['map']} with {row['dim']} features")  # type: ignore[misc]
+    if not found:
+        raise UsageError(f"--dims: nothing to measure, as nystroem has no more features than DATA has rows, {dataset.n}")
     click.echo(to_json({"n": dataset.n, "sample": min(sample, dataset.n), "errors": found}) if as_json else _table(found))
     if picture is not None:
         files.write(picture, _picture(found))
@@ -58,8 +66,13 @@ def _kinds(config: TrainConfig, indefinite: bool) -> list[tuple[str, dict[str, A
     return kinds
 
 
-def _measured(dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample: int) -> Iterator[dict[str, Any]]:
-    """One map and number of features after another, with its errors; no more landmarks than rows."""
+def _measured(
+    dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample: int, warn: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
+    """One map and number of features after another, with its errors; no more landmarks than rows.
+
+    ``dim`` is the number asked for, ``features`` the number that the map has: fewer where the kernel's rank is less.
+    """
     import numpy as np
 
     from svmkit import maps
@@ -74,14 +87,18 @@ def _measured(dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample
         for dim in dims:
             if settings["map"] == "nystroem" and dim > rows.n:
                 continue
-            made = maps.fit(rows, kernel, replace(config, dim=dim, **settings))
-            yield {"map": name, "dim": dim, **errors(made, some, K)._asdict()}
+            try:
+                made = maps.fit(rows, kernel, replace(config, dim=dim, **settings))
+            except TooLargeError as error:
+                warn(f"{name} is left out with {dim} features: {error}")
+                continue
+            yield {"map": name, "dim": dim, "features": made.dim, **errors(made, some, K)._asdict()}
 
 
 def _table(found: list[dict[str, Any]]) -> str:
     """A line a map and number of features."""
     lines = [f"{'map':<20}{'features':>10}{'spectral':>12}{'frobenius':>12}"]
-    lines += [f"{row['map']:<20}{row['dim']:>10}{row['spectral']:>12.4g}{row['frobenius']:>12.4g}" for row in found]
+    lines += [f"{row['map']:<20}{row['features']:>10}{row['spectral']:>12.4g}{row['frobenius']:>12.4g}" for row in found]
     return "\n".join(lines)
 
 
@@ -94,10 +111,12 @@ def _picture(found: list[dict[str, Any]]) -> bytes:
     FigureCanvasAgg(figure)
     for panel, (measure, label) in zip(figure.subplots(1, 2), _MEASURES.items(), strict=True):
         for number, name in enumerate(dict.fromkeys(row["map"] for row in found)):
-            curve = [(row["dim"], row[measure]) for row in found if row["map"] == name]
+            curve = [(row["features"], row[measure]) for row in found if row["map"] == name]
             panel.plot(*zip(*curve, strict=True), label=name, **pictures.style(number, len(curve)))
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log", nonpositive="mask")
+        if any(row["features"] for row in found):  # a logarithmic scale needs a number above 0
+            panel.set_xscale("log", base=2)
+        if any(row[measure] for row in found):
+            panel.set_yscale("log", nonpositive="mask")
         panel.set_xlabel("features")
         panel.set_ylabel(f"relative error, {label}")
         panel.grid(True, which="major", linewidth=0.4, color="#cccccc")

@@ -80,10 +80,35 @@ def test_the_report_is_what_the_maps_are_measured_by(data: Path) -> None:
         assert dims == ([10, 40] if name.startswith("nystroem") else [10, 40, 400])  # no more landmarks than rows
         series = [row["frobenius"] for row in report["errors"] if row["map"] == name]
         assert series == sorted(series, reverse=True)
+    assert "nystroem is left out with 400 features: only 150 rows" in done.stderr
     table = svmkit("approx", "--report", "-g", "0.5", "--dims", "40,10", "--sample", "60", "--map", "fourier", data)
     lines = table.stdout.splitlines()
     assert lines[0].split() == ["map", "features", "spectral", "frobenius"]
     assert [line.split()[-3] for line in lines[1:]] == ["10", "40", "10", "40"]
+
+
+def test_a_report_tells_the_number_of_features_that_a_map_has(data: Path) -> None:
+    """A linear kernel of four features has rank 4."""
+    options = ("approx", "--report", "-t", "0", "--dims", "2,20", "-q")
+    errors = strict_json(svmkit(*options, "--json", data).stdout)["errors"]
+    assert [(row["dim"], row["features"]) for row in errors] == 3 * [(2, 2), (20, 4)]
+    assert [line.split()[-3] for line in svmkit(*options, data).stdout.splitlines()[1:]] == 3 * ["2", "4"]
+
+
+def test_a_report_of_nothing_is_refused(data: Path) -> None:
+    done = svmkit("approx", "--report", "-t", "0", "--dims", "5000", data)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no more features than DATA has rows, 150" in done.stderr
+
+
+def test_a_map_too_large_for_memory_is_left_out_of_the_report(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 2147483647:1\n-1 5:1\n1 2147483647:2\n-1 7:1\n")
+    done = svmkit("approx", "--report", "--json", "-g", "1", "--map", "fourier", "--dims", "3", "d", cwd=tmp_path)
+    assert [row["map"] for row in strict_json(done.stdout)["errors"]] == ["fourier"]
+    assert (
+        "fourier orthogonal is left out with 3 features: --orthogonal: 3 frequencies over features 1 to 2147483647"
+        in done.stderr
+    )
 
 
 def test_pivoted_landmarks_are_not_measured_where_they_are_uniform_ones(data: Path) -> None:
@@ -131,6 +156,9 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     options = ("approx", "--report", "-g", "0.5", "--dims", "10,20", "--sample", "30", "--picture")
     assert svmkit(*options, tmp_path / "p.png", data).returncode == 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "blank").write_text("1\n-1\n")  # errors of 0 cannot be drawn on a logarithmic scale
+    blank = svmkit("approx", "--report", "-t", "0", "--dims", "2", "--picture", tmp_path / "b.png", tmp_path / "blank")
+    assert (blank.returncode, blank.stderr) == (0, "")
     monkeypatch.setattr(pictures, "available", lambda: False)
     refused = svmkit(*options, tmp_path / "q.png", data)
     assert refused.returncode == 2
@@ -150,6 +178,8 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (("--map", "fourier", "-t", "0"), "only the rbf kernel"),
         (("--map", "nystroem", "-t", "4"), "no vectors to map"),
         (("--map", "nystroem", "--dim", "0"), "--dim: 0 must lie in"),
+        (("--report", "--picture", "-"), "the table goes to standard output"),
+        (("--report", "--json", "--picture", "-"), "the table goes to standard output"),
         (("--report", "--dims", "3,x"), "not a list of whole numbers"),
         (("--report", "--dims", "0"), "0 must lie in"),
         (("--report", "--dims", "3,99999999999999999999"), "99999999999999999999 must lie in"),
