@@ -45,6 +45,8 @@ _DENSE_VALUES, _PIECES = 1 << 28, 8
 _DATA_ROWS = 4096
 #: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
 _DECIMALS = 4
+#: Vectors stay where they are if numbers above this would be needed in single precision: their squares must have room there.
+_LARGEST = 1e15
 #: Below any norm that is not 0.
 _TINY = 1e-300
 
@@ -176,6 +178,8 @@ def _gram(kernel: Kernel, basis: Rows) -> Floats:
 
 def _ridged(gram: Floats, share: float) -> Floats:
     """``gram`` + ``share`` of its mean diagonal."""
+    if len(gram) == 0:
+        return gram
     return gram + share * float(np.diagonal(gram).mean()) * np.eye(len(gram))
 
 
@@ -188,14 +192,20 @@ def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list
 
 
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
-    """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least."""
+    """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least.
+
+    Raises DataError where kernel values there overflow.
+    """
     columns, k = Columns(basis, model.kernel), basis.n
     normal, target = np.zeros((k + 1, k + 1)), np.zeros((k + 1, len(used)))
     for first in range(0, data.n, _DATA_ROWS):
         some = data.part(first, min(first + _DATA_ROWS, data.n))
         values = np.append(columns.block(some), np.full((some.n, 1), -1.0), axis=1)
-        normal += values.T @ values
-        target += values.T @ decision_values(model, some)
+        with np.errstate(over="ignore", invalid="ignore"):
+            normal += values.T @ values
+            target += values.T @ decision_values(model, some)
+    landmarks.refuse_overflow(normal)
+    landmarks.refuse_overflow(target)
     beta, rho = [], []
     for number, members in enumerate(used):
         kept = np.append(members, k)
@@ -209,17 +219,23 @@ def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[l
 
 
 def _moved(model: Model, basis: Rows, groups: Ints, steps: int) -> Rows:
-    """The basis vectors where at most ``steps`` steps of L-BFGS take them; rbf."""
+    """The basis vectors where at most ``steps`` steps of L-BFGS take them, or as they are beyond single precision; rbf."""
     from scipy.optimize import minimize
 
     names = np.unique(model.rows.indices)
-    if len(names) == 0:
+    if len(names) == 0 or model.kernel.gamma == 0:  # all vectors are the same
         return basis
     support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
-    middle, unit = support.mean(axis=0), model.kernel.gamma**-0.5
-    distance = _Distance(model, ((support - middle) / unit).astype(np.float32), groups)
-    first = ((begin - middle) / unit).ravel()
-    found = minimize(distance, first, jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    unit = model.kernel.gamma**-0.5
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = support.mean(axis=0)
+        placed, first = ((rows - middle) / unit for rows in (support, begin))
+    if not np.abs(placed).max() <= _LARGEST:
+        return basis
+    distance = _Distance(model, placed.astype(np.float32), groups)
+    if not np.abs(distance.alphas).max(initial=0.0) <= _LARGEST:  # a machine that is 0 but for rounding
+        return basis
+    found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     moved = middle + unit * found.x.reshape(begin.shape)
     rows = Rows.from_dense(np.round(moved, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
     return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
@@ -238,7 +254,8 @@ class _Distance:
         alphas = _alphas(model)
         responses = cross_apply(model.rows, model.rows, model.kernel, alphas)
         norms = np.sqrt(np.maximum(np.einsum("im,im->m", alphas, responses), _TINY))
-        self.support, self.alphas = support, (alphas / norms).astype(np.float32)
+        with np.errstate(over="ignore"):
+            self.support, self.alphas = support, (alphas / norms).astype(np.float32)
         self.used = [_members(model, groups, number) for number in range(len(model.machines))]
         self.cuts = np.linspace(0, len(support), _PIECES + 1).astype(np.int64).tolist()
 

@@ -14,7 +14,7 @@ from svmkit import compress as compressing
 from svmkit.compress import change, compress
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows
-from svmkit.errors import UsageError
+from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import Machine, Model, decision_values
@@ -125,6 +125,40 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
         step = 3e-3
         slope = (distance(z.ravel() + step * direction)[0] - distance(z.ravel() - step * direction)[0]) / (2 * step)
         assert gradient @ direction == pytest.approx(slope, rel=1e-2, abs=1e-3 * np.linalg.norm(gradient))
+
+
+def of_rows(kernel: Kernel, rows: Rows) -> Model:
+    """A model of these rows, half of them of either class."""
+    half, coef = rows.n // 2, np.where(np.arange(rows.n) < rows.n // 2, 1.0, -1.0)
+    machine = Machine(np.arange(rows.n), coef, 0.1)
+    return Model("c_svc", kernel, rows, (machine,), np.array([1, -1]), np.array([half, rows.n - half]))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "scale"), [(0.0, 1.0), (1e-300, 1.0), (1e-30, 1.0), (1e300, 1.0), (1.0, 1e25), (1.0, 1e140), (1.0, 1e300)]
+)
+def test_extreme_models_keep_their_chosen_vectors(gamma: float, scale: float) -> None:
+    """Those that single precision does not tell apart, or holds no numbers for; what comes of it is a model."""
+    model = of_rows(Kernel(RBF, gamma), Rows.from_dense(scale * points(12, 2, seed=3)[0]))
+    small = compress(model, 4)
+    assert np.array_equal(small.rows.to_dense(), compress(model, 4, steps=0).rows.to_dense())
+    assert np.isfinite(decision_values(small, fresh())).all()
+    assert np.isfinite(decision_values(compress(model, 4, data=fresh()), fresh())).all()
+
+
+def test_a_model_that_is_a_constant_needs_no_vectors() -> None:
+    model = of_rows(Kernel(POLYNOMIAL, 1.0, 0.0, 3), Rows.from_dense(np.zeros((6, 2))))
+    for small in (compress(model, 4), compress(model, 4, data=fresh())):
+        assert small.n_support == 0
+        assert parse_model(model_text(small), "m").n_support == 0
+        assert decision_values(small, fresh()) == pytest.approx(np.full((300, 1), -0.1))
+
+
+def test_data_whose_kernel_values_overflow_are_refused() -> None:
+    model = of_rows(Kernel(POLYNOMIAL, 1.0, 1.0, 3), Rows.from_dense(points(12, 2, seed=3)[0]))
+    for size in (1e77, 1e140):
+        with pytest.raises(DataError, match="kernel values overflow"):
+            compress(model, 4, data=Rows.from_dense(size * points(30, 2, seed=4)[0]))
 
 
 @pytest.mark.parametrize("n_class", [2, 4])
