@@ -30,13 +30,15 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
-from svmkit.errors import TooLargeError, UsageError
+from svmkit.errors import DataError, TooLargeError, UsageError
 from svmkit.maps.landmarks import for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
 
 #: Streams of random numbers: the frequencies of feature number j have stream _FREQUENCIES + j.
 _FREQUENCIES, _PHASES = 1 << 42, 1 << 43
+#: Beyond so many turns a double has no digit left for parts of one.
+_LARGEST_TURNS = 2.0**50
 #: Orthogonal frequencies are refused beyond so many values; what each takes while they are made.
 _ORTHOGONAL_VALUES, _VALUE_BYTES = 1 << 28, 20
 #: Taylor's coefficients of cos 2π√z, whose error for z ≤ ¼ is below 2e-12.
@@ -62,13 +64,18 @@ class FourierMap:
     _known: list[_Frequencies] = field(default_factory=list, repr=False)
 
     def transform(self, rows: Rows) -> NDArray[np.float32]:
-        """φ of each row, (n, dim)."""
+        """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
         columns = self._frequencies(np.unique(rows.indices).astype(np.int64))
         phases = rng.uniforms(self.seed, _PHASES, 0, self.dim)
         out = np.empty((rows.n, self.dim), dtype=np.float32)
 
         def piece(first: int, last: int) -> None:
             turns = columns.block(rows.part(first, last))
+            if not -_LARGEST_TURNS <= turns.min() <= turns.max() <= _LARGEST_TURNS:
+                raise DataError(
+                    f"values up to {np.abs(rows.data).max():g} in size are too large for random Fourier features "
+                    f"of gamma {self.gamma:g}; scale the data, or lower gamma"
+                )
             turns += phases
             _cosines(turns, sqrt(2.0 / self.dim), out[first:last])
 

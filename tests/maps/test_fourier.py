@@ -13,7 +13,7 @@ from zoo import points
 from svmkit import maps, parallel
 from svmkit.data import Floats, Rows, stack
 from svmkit.engine import rng
-from svmkit.errors import ModelError, UsageError
+from svmkit.errors import DataError, ModelError, UsageError
 from svmkit.maps import fourier
 from svmkit.problem import POLYNOMIAL, RBF, Kernel
 
@@ -136,6 +136,16 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
 def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(ModelError, match="map"):
         maps.from_dict(fourier.fit(some_rows(), Kernel(RBF, 0.1), 20, seed=2).to_dict() | damage)
+
+
+@pytest.mark.parametrize(("gamma", "size"), [(1.0, 1e140), (1.0, 1e20), (1e200, 1.0), (1e308, 1.0)])
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_angles_without_a_digit_are_refused(gamma: float, size: float, orthogonal: bool) -> None:
+    X = some_rows().to_dense()[:, 1:]
+    X[70] *= size
+    made = fourier.fit(some_rows(), Kernel(RBF, gamma), 20, seed=1, orthogonal=orthogonal)
+    with pytest.raises(DataError, match=r"in size are too large for random Fourier features of gamma .*; scale the data"):
+        made.transform(Rows.from_dense(X))
 
 
 def test_orthogonal_frequencies_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
