@@ -30,7 +30,7 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
-from svmkit.errors import DataError, TooLargeError, UsageError
+from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
 from svmkit.maps.landmarks import for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
@@ -147,24 +147,32 @@ def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = F
     """
     if kernel.kind != RBF:
         raise UsageError(f"--map fourier: only the rbf kernel (-t 2) has these features, not {kernel.name}; try --map nystroem")
-    if orthogonal and dim * rows.n_features > _ORTHOGONAL_VALUES:
-        gigabytes = 1e-9 * _VALUE_BYTES * dim * rows.n_features
-        raise TooLargeError(
-            f"--orthogonal: {dim} frequencies over features 1 to {rows.n_features} take {gigabytes:.3g} GB; "
-            "without it, only features that occur have frequencies"
-        )
-    return FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
+    made = FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
+    if (size := _too_large(made)) is not None:
+        raise TooLargeError(f"--orthogonal: {size}; without it, only features that occur have frequencies")
+    return made
+
+
+def _too_large(made: FourierMap) -> str | None:
+    """What takes more memory than orthogonal frequencies may, if it does."""
+    values = made.dim * made.n_features
+    if not made.orthogonal or values <= _ORTHOGONAL_VALUES:
+        return None
+    return f"{made.dim} frequencies over features 1 to {made.n_features} take {1e-9 * _VALUE_BYTES * values:.3g} GB"
 
 
 def from_dict(stored: dict[str, Any]) -> FourierMap:
     """The map that ``to_dict`` stored. Raises ModelError where something is missing or cannot be."""
-    return FourierMap(
+    made = FourierMap(
         gamma=real(stored, "gamma", 0.0),
         dim=whole(stored, "dim", 1, 2**20),
         seed=whole(stored, "seed", 0, 2**63 - 1),
         orthogonal=truth(stored, "orthogonal"),
         n_features=whole(stored, "n_features", 0, 2**31 - 1),
     )
+    if (size := _too_large(made)) is not None:
+        raise ModelError(f"map: {size}")
+    return made
 
 
 @compiled("void(f8[:, :], f8, f4[:, :])", ORDERED)

@@ -130,6 +130,7 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
         {"seed": True},
         {"n_features": None},
         {"orthogonal": 0},
+        {"orthogonal": True, "n_features": 2**31 - 1},
     ],
     ids=str,
 )
