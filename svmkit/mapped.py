@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit import maps
 from svmkit.assembly import Trained, assemble
