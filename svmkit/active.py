@@ -241,7 +241,9 @@ class _Course:
     def tell(self) -> ActiveRow:
         """Tells how things are."""
         progress, holdout = self.progress(), self.holdout
-        error = float("nan") if holdout is None else float(np.mean(answers(self.learner.model(), holdout.rows) != holdout.y))
+        error = float("nan")
+        if holdout is not None:
+            error = float(np.mean(answers(self.learner.model(), holdout.rows) != np.trunc(holdout.y)))
         row = ActiveRow(self.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
         self.on_row(row)
         return row

@@ -27,7 +27,7 @@ from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import Clock, SolverResult
 
-#: Rows that are mapped at a time where their features are then copied.
+#: Rows that are mapped at a time.
 _PART_ROWS = 1 << 15
 
 
@@ -86,7 +86,10 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
     for first in range(0, rows.n, _PART_ROWS):
         heed()
         last = min(first + _PART_ROWS, rows.n)
-        features[first:last, : made.dim] = made.transform(rows.part(first, last))
+        if constant:
+            features[first:last, :-1] = made.transform(rows.part(first, last))
+        else:
+            made.transform(rows.part(first, last), features[first:last])
     features[:, made.dim :] = constant
     maps.refuse_infinite(features, source=dataset.source)
     return replace(dataset, rows=dense_rows(features))

@@ -236,12 +236,12 @@ def _retire(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, 
 def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
     """Members with α = 0 that cannot violate leave S, as long as it has members that α can move between.
 
-    Where MOST < LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
+    Where MOST ≤ LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
     without them b would be what the example that came last made of it.
     """
     if counts[TOP_UP] < 0 or counts[TOP_LOW] < 0:
         return
-    stale, between = False, numbers[MOST] < numbers[LEAST]
+    stale, between = False, numbers[MOST] <= numbers[LEAST]
     for at in range(counts[N_ZEROS] - 1, -1, -1):
         s = slots[ZEROS, at]
         g, y = reals[GRADIENT, s], reals[LABEL, s]

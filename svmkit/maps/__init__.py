@@ -36,8 +36,8 @@ class FeatureMap(Protocol):
     def dim(self) -> int:
         """Number of features."""
 
-    def transform(self, rows: Rows) -> NDArray[np.float32]:
-        """φ of each row, (n, dim), computed in float64 and rounded once."""
+    def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """φ of each row, (n, dim), computed in float64 and rounded once; written into ``out``, contiguous, where given."""
 
     def to_dict(self) -> dict[str, Any]:
         """All there is to the map as text, numbers and lists; the same map comes back from it to the bit."""

@@ -63,24 +63,27 @@ class FourierMap:
     n_features: int
     _known: list[_Frequencies] = field(default_factory=list, repr=False)
 
-    def transform(self, rows: Rows) -> NDArray[np.float32]:
+    def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
         columns = self._frequencies(np.unique(rows.indices).astype(np.int64))
         phases = rng.uniforms(self.seed, _PHASES, 0, self.dim)
-        out = np.empty((rows.n, self.dim), dtype=np.float32)
+        features = np.empty((rows.n, self.dim), dtype=np.float32) if out is None else out
+        with np.errstate(over="ignore"):
+            most = np.abs(rows.data).max(initial=0.0) * np.abs(columns.rows.data).max(initial=0.0) * rows.n_features
+        near = most <= _LARGEST_TURNS
 
         def piece(first: int, last: int) -> None:
             turns = columns.block(rows.part(first, last))
-            if not -_LARGEST_TURNS <= turns.min() <= turns.max() <= _LARGEST_TURNS:
+            if not near and not -_LARGEST_TURNS <= turns.min() <= turns.max() <= _LARGEST_TURNS:
                 raise DataError(
                     f"values up to {np.abs(rows.data).max():g} in size are too large for random Fourier features "
                     f"of gamma {self.gamma:g}; scale the data, or lower gamma"
                 )
             turns += phases
-            _cosines(turns, sqrt(2.0 / self.dim), out[first:last])
+            _cosines(turns, sqrt(2.0 / self.dim), features[first:last])
 
         for_pieces(rows.n, piece)
-        return out
+        return features
 
     def to_dict(self) -> dict[str, Any]:
         """What the numbers are drawn by."""

@@ -44,16 +44,17 @@ class NystroemMap:
         """Number of features: the eigenvalues kept, at most s."""
         return int(self.projection.shape[1])
 
-    def transform(self, rows: Rows) -> NDArray[np.float32]:
+    def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim)."""
-        out, columns = np.empty((rows.n, self.dim), dtype=np.float32), Columns(self.landmarks, self.kernel)
+        features = np.empty((rows.n, self.dim), dtype=np.float32) if out is None else out
+        columns = Columns(self.landmarks, self.kernel)
 
         def piece(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # maps.refuse_infinite says what leaves float32's range
-                out[first:last] = columns.block(rows.part(first, last)) @ self.projection
+                features[first:last] = columns.block(rows.part(first, last)) @ self.projection
 
         for_pieces(rows.n, piece)
-        return out
+        return features
 
     def pull_back(self, w: Floats) -> Floats:
         """The coefficients over the landmarks, (s,) or (s, k), of ⟨w, φ(x)⟩ for w (dim,) or (dim, k)."""

@@ -15,7 +15,8 @@ Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), eve
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
 the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
-features are so large that no α in float64 makes w good enough, that w itself is the solution.
+features are so large that no α in float64 makes w good enough, that w itself is the solution; so is the better one of the two
+where a run is cut short on the way (smo_w.py).
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of

@@ -22,7 +22,7 @@ _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
-#: feature cubed. They begin once this share of that is done, and are some so many.
+#: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
 _W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
 #: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
 #: above the third, as a share of what it was, for so many reviews.

@@ -16,7 +16,7 @@ from zoo import named, points, problem
 from svmkit import solvers
 from svmkit.data import Floats, Rows
 from svmkit.engine import rng, support
-from svmkit.engine.kernels import Engine
+from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
 from svmkit.solvers import lasvm, lasvm_selection
@@ -98,7 +98,7 @@ class Naive:
         if i is not None and j is not None:
             zeros = [s for s in self.S if self.alpha[s] == 0]
             gone = [s for s in zeros if (g[s] >= g[i] if self.y[s] < 0 else g[s] <= g[j])]
-            if g[i] < g[j]:
+            if g[i] <= g[j]:
                 gone = [s for s in gone if s not in (i, j)]
             self.S = [s for s in self.S if s not in gone]
         return moved
@@ -300,6 +300,16 @@ def test_many_epochs_end_at_the_optimum(name: str, selection: str) -> None:
     assert found.status is Status.COMPLETED
     assert found.certificate.dual == pytest.approx(best.dual, rel=1e-9)
     assert found.certificate.primal == pytest.approx(best.primal, rel=1e-5)
+
+
+def test_a_point_of_both_classes_at_the_begin_does_not_end_all_learning() -> None:
+    """f is constant then, and every example at g of one of the extremes, which are equal."""
+    X = np.concatenate([np.zeros((2, 2)), np.repeat(np.arange(1.0, 31.0), 2)[:, None] * np.tile(np.eye(2), (30, 1))])
+    case = problem(X, np.tile([1.0, -1.0], 31), Kernel(RBF, 1.0), 1.0)
+    state = lasvm.start_stream(Stream(case.kernel, 1.0, None, "free"), lasvm.Options(), 1e-3, 0)
+    lasvm.extend(state, case.rows, case.y, np.ones(case.n))
+    f = cross_apply(case.rows, lasvm.solution(state).basis, case.kernel, lasvm.solution(state).coef[:, None])[:, 0]
+    assert np.mean((f > lasvm.solution(state).rho) == (case.y > 0)) >= 0.95
 
 
 @pytest.mark.parametrize("kernel", [Kernel(RBF, 0.2), Kernel(LINEAR)])
