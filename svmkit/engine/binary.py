@@ -6,26 +6,41 @@ to every column, in a quarter of the instructions that float32 takes. The value 
 of two numbers from tables of 16: no polynomial, and no rounding but the tables' and the product's. With AVX-512 a table fits a
 register or two, and so do places to look up; with AVX2 float32 tables are two registers of 8 numbers, of which bit 3 of a place
 says one, and float64 numbers are loaded one by one. Other CPUs keep to table.py.
+
+Where rows are so short that D < 32, two registers of AVX-512 hold the float32 values of all distances: one table, no product.
+
+Looking up reads the lowest bits of a lane and no others, so a lane of four (eight) counts serves as it is, shifted by a byte
+each time. One look-up takes every fourth (eighth) byte of a register: columns' bytes lie in the lines in an order that makes
+its results those of neighbouring columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
+import numpy as np
+
+from svmkit._jit import ORDERED, both_precisions, compiled, helper, intrinsic
 from svmkit._store import cpu_has
+from svmkit.data import Ints
 from svmkit.engine.columns import weighted
 from svmkit.engine.vector import REGISTER_BYTES
 
 #: The CPU feature without which there are no such loops.
 NEEDED = "avx2"
+#: The one that makes registers of 64 bytes.
+WIDE = "avx512bw"
 #: Columns to a register of bytes; a table is 1, 2 or 4 registers wide.
 BYTES = REGISTER_BYTES
 #: Features a row may have, so that a distance stays below 256.
 MOST_ONES = 127
+#: Features a row may have, so that a distance stays below 32.
+FEW_ONES = 15
 
 
-def _byte_values(registers: int) -> Any:
+def _byte_values(registers: int, few: bool = False) -> Any:
     """``f(W, ones, indices, k0, k1, powers, out)``: out = K(row, columns), so many registers of 64 columns wide.
 
     The row has the features ``indices[k0:k1]``; ``W`` u1 (features, columns), ``ones`` u1 (columns,) each column's number of
@@ -47,7 +62,8 @@ def _byte_values(registers: int) -> Any:
             vec = _Bytes(builder, powers.dtype.bitwidth)
             sums = vec.own_counts(counts.data, builder.sub(args[4], args[3]), registers)
             sums = vec.add_lines(table.data, line_length, features.data, args[3], args[4], sums)
-            vec.store_powers(sums, factors.data, target.data)
+            look_up = (vec.powers_of_few if few else vec.products_of_two)(factors.data)
+            vec.store_powers(sums, look_up, target.data)
             return context.get_dummy_value()
 
         return signature, generate
@@ -62,7 +78,7 @@ class _Bytes:
         from llvmlite import ir
 
         self.ir, self.b, self.bits = ir, builder, bits
-        self.wide = cpu_has("avx512bw")
+        self.wide = cpu_has(WIDE)
         self.lanes = 8 * (REGISTER_BYTES if self.wide else REGISTER_BYTES // 2) // bits
         self.i8, self.i32, self.i64 = (ir.IntType(n) for n in (8, 32, 64))
         self.line = ir.VectorType(self.i8, BYTES)
@@ -104,50 +120,69 @@ class _Bytes:
         b.position_at_end(after)
         return sums
 
-    def store_powers(self, distances: list[Any], powers: Any, out: Any) -> None:
-        """powers[D mod 16] · powers[16 + ⌊D/16⌋] for each byte D, in order."""
+    def store_powers(self, distances: list[Any], look_up: Any, out: Any) -> None:
+        """The values of all bytes, by ``look_up`` for the lowest of each lane; every byte comes to be that in turn."""
         b, ir = self.b, self.ir
-        pick = self._pick_wide if self.wide else self._pick_of_two if self.bits == 32 else self._load_each
-        low, high = powers, b.gep(powers, [ir.Constant(self.i64, 16)])
-        four = self._splat(4)
+        undefined = ir.Constant(self.line, ir.Undefined)
+        size = self.lanes * self.bits // 8
         for r, bytes_ in enumerate(distances):
-            for first in range(0, BYTES, self.lanes):
-                some = ir.Constant(
-                    ir.VectorType(self.i32, self.lanes), [ir.Constant(self.i32, first + i) for i in range(self.lanes)]
-                )
-                D = b.zext(b.shuffle_vector(bytes_, ir.Constant(self.line, ir.Undefined), some), self.places)
-                value = b.fmul(pick(low, D), pick(high, b.lshr(D, four)))
-                b.store(value, self._at(out, self.powers, (r * BYTES + first) // self.lanes), align=4)
+            for first in range(0, BYTES, size):
+                some = ir.Constant(ir.VectorType(self.i32, size), [ir.Constant(self.i32, first + i) for i in range(size)])
+                lanes = b.bitcast(b.shuffle_vector(bytes_, undefined, some), self.places)
+                for bit in range(0, self.bits, 8):
+                    values = look_up(b.lshr(lanes, self._splat(bit)))
+                    b.store(values, self._at(out, self.powers, (r * BYTES + first) // self.lanes + bit // 8), align=4)
+
+    def products_of_two(self, powers: Any) -> Callable[[Any], Any]:
+        """Looks up powers[D mod 16] · powers[16 + ⌊D/16⌋], D the lowest byte of a lane."""
+        b = self.b
+        table = self._table_wide if self.wide else self._table_of_two if self.bits == 32 else self._table_in_memory
+        low, high = table(powers), table(b.gep(powers, [self.ir.Constant(self.i64, 16)]))
+        return lambda places: b.fmul(low(places), high(b.lshr(places, self._splat(4))))
+
+    def powers_of_few(self, powers: Any) -> Callable[[Any], Any]:
+        """Looks up powers[D], D < 32 the lowest byte of a lane."""
+        first, second = self._registers(powers, 32)
+        return lambda places: self._call("avx512.vpermi2var.ps.512", [first, places, second])
 
     def _splat(self, number: int) -> Any:
         return self.ir.Constant(self.places, [self.ir.Constant(self.places.element, number)] * self.lanes)
 
-    def _tables(self, table: Any) -> list[Any]:
-        """The 16 numbers of a table, in registers."""
-        return [self.b.load(self._at(table, self.powers, i), align=4) for i in range(16 // self.lanes)]
+    def _registers(self, table: Any, count: int) -> list[Any]:
+        """So many numbers of a table, in registers: loaded once, since LLVM would not see that no store changes them."""
+        return [self.b.load(self._at(table, self.powers, i), align=4) for i in range(count // self.lanes)]
 
-    def _pick_wide(self, table: Any, places: Any) -> Any:
-        """The numbers at ``places`` mod 16, of one register of floats or two of doubles."""
-        registers = self._tables(table)
+    def _table_wide(self, table: Any) -> Callable[[Any], Any]:
+        """Looks up places mod 16, in one register of floats or two of doubles."""
+        registers = self._registers(table, 16)
         if len(registers) == 1:
-            return self._call("avx512.permvar.sf.512", [registers[0], places])
-        return self._call("avx512.vpermi2var.pd.512", [registers[0], places, registers[1]])
+            return lambda places: self._call("avx512.permvar.sf.512", [registers[0], places])
+        return lambda places: self._call("avx512.vpermi2var.pd.512", [registers[0], places, registers[1]])
 
-    def _pick_of_two(self, table: Any, places: Any) -> Any:
-        """The numbers at ``places`` mod 16, of two registers of floats: bit 3, as a sign, says of which."""
-        first, second = (self._call("avx2.permps", [register, places]) for register in self._tables(table))
-        sign = self.b.shl(places, self._splat(self.bits - 4))
-        return self.b.select(self.b.icmp_signed("<", sign, self._splat(0)), second, first)
+    def _table_of_two(self, table: Any) -> Callable[[Any], Any]:
+        """Looks up places mod 16, in two registers of floats: bit 3, as a sign, says which."""
+        registers = self._registers(table, 16)
 
-    def _load_each(self, table: Any, places: Any) -> Any:
-        """The numbers at ``places`` mod 16, from memory."""
+        def look_up(places: Any) -> Any:
+            first, second = (self._call("avx2.permps", [register, places]) for register in registers)
+            sign = self.b.shl(places, self._splat(self.bits - 4))
+            return self.b.select(self.b.icmp_signed("<", sign, self._splat(0)), second, first)
+
+        return look_up
+
+    def _table_in_memory(self, table: Any) -> Callable[[Any], Any]:
+        """Looks up places mod 16, number by number."""
         b, ir = self.b, self.ir
-        places = b.and_(places, self._splat(15))
-        found = ir.Constant(self.powers, ir.Undefined)
-        for lane in range(self.lanes):
-            number = ir.Constant(self.i32, lane)
-            found = b.insert_element(found, b.load(b.gep(table, [b.extract_element(places, number)])), number)
-        return found
+
+        def look_up(places: Any) -> Any:
+            places = b.and_(places, self._splat(15))
+            found = ir.Constant(self.powers, ir.Undefined)
+            for lane in range(self.lanes):
+                number = ir.Constant(self.i32, lane)
+                found = b.insert_element(found, b.load(b.gep(table, [b.extract_element(places, number)])), number)
+            return found
+
+        return look_up
 
     def _call(self, name: str, arguments: list[Any]) -> Any:
         """The CPU's own instruction."""
@@ -161,72 +196,93 @@ class _Bytes:
 byte_values_1 = intrinsic(lambda: _byte_values(1))
 byte_values_2 = intrinsic(lambda: _byte_values(2))
 byte_values_4 = intrinsic(lambda: _byte_values(4))
+few_values_1 = intrinsic(lambda: _byte_values(1, few=True))
+few_values_2 = intrinsic(lambda: _byte_values(2, few=True))
+few_values_4 = intrinsic(lambda: _byte_values(4, few=True))
+
+
+@cache
+def byte_places(real: str) -> Ints:
+    """(256,): where in the table's lines the byte of each column lies."""
+    size = np.dtype(real).itemsize
+    lanes = (REGISTER_BYTES if cpu_has(WIDE) else REGISTER_BYTES // 2) // size
+    return np.arange(4 * BYTES).reshape(-1, lanes, size).transpose(0, 2, 1).reshape(-1)
 
 
 @helper(ORDERED)
-def _spread(b_indptr: Any, b_indices: Any, columns: Any, c0: Any, c1: Any, W: Any, ones: Any) -> None:
+def _spread(b_indptr: Any, b_indices: Any, columns: Any, c0: Any, c1: Any, places: Any, W: Any, ones: Any) -> None:
     """Columns c0 … c1−1 of the list into the table: −2, as a byte, where they have a feature."""
     W[:] = 0
     ones[:] = 0
     for c in range(c0, c1):
         row = columns[c]
-        ones[c - c0] = b_indptr[row + 1] - b_indptr[row]
+        place = places[c - c0]
+        ones[place] = b_indptr[row + 1] - b_indptr[row]
         for k in range(b_indptr[row], b_indptr[row + 1]):
-            W[b_indices[k], c - c0] = 254
+            W[b_indices[k], place] = 254
 
 
-@helper(ORDERED)
-def _values(indptr: Any, indices: Any, r: Any, powers: Any, W: Any, ones: Any, n_columns: Any, values: Any) -> None:
-    """K(row r, columns) into ``values``: as many registers as hold ``n_columns``."""
-    if n_columns > 2 * BYTES:
-        byte_values_4(W, ones, indices, indptr[r], indptr[r + 1], powers, values)
-    elif n_columns > BYTES:
-        byte_values_2(W, ones, indices, indptr[r], indptr[r + 1], powers, values)
-    else:
-        byte_values_1(W, ones, indices, indptr[r], indptr[r + 1], powers, values)
+def _values_of(one: Any, two: Any, four: Any) -> Any:
+    """``values(indptr, indices, r, powers, W, ones, n_columns, out)``: K(row r, columns), as many registers as hold these."""
+
+    @helper(ORDERED)
+    def values(indptr: Any, indices: Any, r: Any, powers: Any, W: Any, ones: Any, n_columns: Any, out: Any) -> None:
+        if n_columns > 2 * BYTES:
+            four(W, ones, indices, indptr[r], indptr[r + 1], powers, out)
+        elif n_columns > BYTES:
+            two(W, ones, indices, indptr[r], indptr[r + 1], powers, out)
+        else:
+            one(W, ones, indices, indptr[r], indptr[r + 1], powers, out)
+
+    return values
 
 
-def _apply_binary(
-    lanes: Any, indptr: Any, indices: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
-    weights: Any, stride: Any, out: Any, powers: Any, W: Any, ones: Any, values: Any,
-) -> None:  # fmt: skip
-    """As ``_apply_table``."""
-    width = W.shape[1]
-    for c in range(0, len(columns), width):
-        n_columns = min(width, len(columns) - c)
-        _spread(b_indptr, b_indices, columns, c, c + n_columns, W, ones)
-        for r in range(r0, r1):
-            _values(indptr, indices, r, powers, W, ones, n_columns, values)
-            for j in range(out.shape[1]):
-                out[r, j] += weighted(lanes, values, n_columns, weights, j * stride + c)
+def _apply_of(row_values: Any) -> Any:
+    def apply_binary(
+        lanes: Any, indptr: Any, indices: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
+        weights: Any, stride: Any, out: Any, powers: Any, places: Any, W: Any, ones: Any, values: Any,
+    ) -> None:  # fmt: skip
+        """As ``_apply_table``."""
+        width = W.shape[1]
+        for c in range(0, len(columns), width):
+            n_columns = min(width, len(columns) - c)
+            _spread(b_indptr, b_indices, columns, c, c + n_columns, places, W, ones)
+            for r in range(r0, r1):
+                row_values(indptr, indices, r, powers, W, ones, n_columns, values)
+                for j in range(out.shape[1]):
+                    out[r, j] += weighted(lanes, values, n_columns, weights, j * stride + c)
+
+    return apply_binary
 
 
-def _block_binary(
-    indptr: Any, indices: Any, rows: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
-    c_begin: Any, c_end: Any, out: Any, powers: Any, W: Any, ones: Any, values: Any,
-) -> None:  # fmt: skip
-    """As ``_block_table``."""
-    width = W.shape[1]
-    for c0 in range(c_begin, c_end, width):
-        c1 = min(c0 + width, c_end)
-        _spread(b_indptr, b_indices, columns, c0, c1, W, ones)
-        for i in range(r0, r1):
-            line = out[i, c0:c1]
-            full = len(line) == width
-            _values(indptr, indices, rows[i], powers, W, ones, len(line), line if full else values)
-            if not full:
-                for c in range(len(line)):
-                    line[c] = values[c]
+def _block_of(row_values: Any) -> Any:
+    def block_binary(
+        indptr: Any, indices: Any, rows: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
+        c_begin: Any, c_end: Any, out: Any, powers: Any, places: Any, W: Any, ones: Any, values: Any,
+    ) -> None:  # fmt: skip
+        """As ``_block_table``."""
+        width = W.shape[1]
+        for c0 in range(c_begin, c_end, width):
+            c1 = min(c0 + width, c_end)
+            _spread(b_indptr, b_indices, columns, c0, c1, places, W, ones)
+            for i in range(r0, r1):
+                line = out[i, c0:c1]
+                full = len(line) == width
+                row_values(indptr, indices, rows[i], powers, W, ones, len(line), line if full else values)
+                if not full:
+                    for c in range(len(line)):
+                        line[c] = values[c]
+
+    return block_binary
 
 
-_TABLE = "R[:], u1[:, :], u1[:], R[:])"
-apply_binary = both_precisions(
-    _apply_binary,
-    "void(i8, i8[:], i4[:], i8, i8, i8[:], i4[:], i8[:], f8[:], i8, f8[:, :], " + _TABLE,
-    needs=NEEDED,
-)
-block_binary = both_precisions(
-    _block_binary,
-    "void(i8[:], i4[:], i8[:], i8, i8, i8[:], i4[:], i8[:], i8, i8, R[:, :], " + _TABLE,
-    needs=NEEDED,
-)
+_byte_row = _values_of(byte_values_1, byte_values_2, byte_values_4)
+_few_row = _values_of(few_values_1, few_values_2, few_values_4)
+_TABLE = "R[:], i8[:], u1[:, :], u1[:], R[:])"
+_APPLY = "void(i8, i8[:], i4[:], i8, i8, i8[:], i4[:], i8[:], f8[:], i8, f8[:, :], " + _TABLE
+_BLOCK = "void(i8[:], i4[:], i8[:], i8, i8, i8[:], i4[:], i8[:], i8, i8, R[:, :], " + _TABLE
+apply_binary = both_precisions(_apply_of(_byte_row), _APPLY, needs=NEEDED)
+block_binary = both_precisions(_block_of(_byte_row), _BLOCK, needs=NEEDED)
+#: Of rows with FEW_ONES at most, in float32.
+apply_few = compiled(_APPLY.replace("R", "f4"), ORDERED, "apply_few", WIDE)(_apply_of(_few_row))
+block_few = compiled(_BLOCK.replace("R", "f4"), ORDERED, "block_few", WIDE)(_block_of(_few_row))

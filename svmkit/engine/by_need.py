@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from svmkit._jit import ORDERED, Compiled, compiled, helper
+from svmkit._jit import ORDERED, Compiled, both_precisions, compiled, helper
 from svmkit.data import Floats, Rows
 from svmkit.engine.columns import PACKED, scatter
-from svmkit.engine.kernels import Engine, table_columns
+from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import Layout, layout_of, training_precision
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
+from svmkit.engine.space import aligned, table_columns
 from svmkit.engine.table import block_4, block_8
 from svmkit.engine.vector import REGISTER_BYTES
 from svmkit.problem import PRECOMPUTED, Kernel
@@ -42,15 +44,15 @@ class RowsByNeed:
         """For an engine in float64 with ``LAYOUT``, of rows that ``suits`` has named fit and that are not ``far``."""
         packed, width = engine.packed, table_columns("f8")
         m, n_tables = packed.n, -(-packed.n // width)
-        self.K = np.empty((m, n_tables * width))
+        self.K = aligned((m, n_tables * width), "f8")
         self.diagonal = engine.diagonal()
         self._engine = engine
         self.given_up = False
         self._made = np.zeros(m, np.uint8)
         self._steps = 0
         self._every = np.arange(m)
-        self._tables = np.empty((n_tables * (packed.n_features + 1), width))
-        self._half = np.empty(n_tables * width)
+        self._tables = aligned((n_tables * (packed.n_features + 1), width), "f8")
+        self._half = aligned(n_tables * width, "f8")
         self._work = np.empty((2, m))
         self._packed = packed.indptr, packed.indices, packed.data, packed.half
         _spread(*self._packed, self._every, self._tables, self._half)
@@ -93,10 +95,10 @@ class RowsByNeed:
         self._made[:] = 1
 
 
-def product_of_rows(K: Floats, beta: Floats) -> Floats:
+def product_of_rows(K: NDArray[Any], beta: Floats) -> Floats:
     """Kβ (m,) from the rows of K (m, m or more) where β is not 0, summed in one order whatever the number of threads."""
     product = np.empty(len(beta))
-    _product(K, beta, product)
+    _product[K.dtype.str[1:]](K, beta, product)
     return product
 
 
@@ -157,9 +159,11 @@ def product_of(K: Any, beta: Any, product: Any) -> None:
                 product[c] += b * row[c]
 
 
-@compiled("void(f8[:, :], f8[:], f8[:])", _OVERFLOWS)
-def _product(K: Any, beta: Any, product: Any) -> None:
+def _all_of_product(K: Any, beta: Any, product: Any) -> None:
     product_of(K, beta, product)
+
+
+_product = both_precisions(_all_of_product, "void(R[:, :], f8[:], f8[:])", _OVERFLOWS)
 
 
 def _entry(steps: Any, name: str) -> Compiled:

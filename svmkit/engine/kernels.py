@@ -7,33 +7,36 @@ recomputed value costs less than one read back from memory.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
-from svmkit.engine.binary import BYTES, apply_binary, block_binary
+from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import turn
 from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
 from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
-from svmkit.engine.sorted import CHUNK_ROWS as SORTED_ROWS
-from svmkit.engine.sorted import FREQUENT, apply_sorted, block_sorted
+from svmkit.engine.sorted import apply_sorted, block_sorted
+from svmkit.engine.space import (
+    aligned,
+    binary_space,
+    kept,
+    lanes,
+    pixel_space,
+    sorted_space,
+    table_columns,
+    table_space,
+    tiled_space,
+)
 from svmkit.engine.table import apply_table, block_table
-from svmkit.engine.tiled import CHUNK_ROWS, apply_tiled, block_tiled
-from svmkit.engine.vector import REGISTER_BYTES
+from svmkit.engine.tiled import apply_tiled, block_tiled
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
-#: Columns the sorted form takes at a time, a multiple of 8 registers.
-WIDE_COLUMNS = 1024
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
@@ -158,8 +161,6 @@ class Columns:
 
 # --- how the work is cut and which loop does it ---------------------------------------------------------------------------
 
-_own = threading.local()
-
 
 def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
     """out (left.n, k) += K(left, basis[columns]) @ weights (columns, k), by pieces of rows."""
@@ -173,8 +174,9 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         _accumulate_apart(kernel, left, basis, columns, weights, out)
         return
     stride = -(-len(columns) // 128) * 128
-    padded = np.zeros((weights.shape[1], stride))
+    padded = aligned((weights.shape[1], stride), "f8")
     padded[:, : len(columns)] = weights.T
+    padded[:, len(columns) :] = 0.0
     product = (padded.reshape(-1), stride, out)
     rest = (*_arrays(basis), columns, *product)
     every = np.arange(left.n)
@@ -182,17 +184,18 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     def piece(r0: int, r1: int) -> None:
         head = (*_shape(kernel, real), *_arrays(left))
         if form == "sorted":
-            apply_sorted[real](*head, every, r0, r1, *rest, *_sorted_space(basis, columns, real, width))
+            apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            apply_tiled[real](*head, every, r0, r1, *rest, *_tiled_space(real, width, len(columns)))
+            apply_tiled[real](*head, every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
-            apply_binary[real](_lanes(real), *lists, *product, *_binary_space(kernel, real, width, len(columns)))
+            apply = apply_few if left.few else apply_binary[real]
+            apply(lanes(real), *lists, *product, *binary_space(kernel, left, width, len(columns)))
         elif form == "pixels":
-            space = _pixel_space(real, width, len(columns))
+            space = pixel_space(real, width, len(columns))
             apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
-            apply_table[real](*head, r0, r1, *rest, *_table_space(real, width, len(columns)))
+            apply_table[real](*head, r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
 
@@ -209,7 +212,7 @@ def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints
 
     def piece(number: int) -> None:
         rows = parts[number]
-        space: Floats = _kept("apart", shape, lambda: np.empty(shape))
+        space: Floats = kept("apart", shape, lambda: np.empty(shape))
         values = space[: len(rows)]
         _fill(kernel, left, rows, basis, columns, values)
         for j in range(out.shape[1]):
@@ -244,16 +247,17 @@ def _fill_piece(
     real, form, width = left.real, left.form, _width(left, basis)
     head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
     if form == "sorted":
-        block_sorted[real](*head, *_sorted_space(basis, columns, real, width))
+        block_sorted[real](*head, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
-        block_tiled[real](*head, *_tiled_space(real, width, c1 - c0))
+        block_tiled[real](*head, *tiled_space(real, width, c1 - c0))
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
-        block_binary[real](*lists, c0, c1, out, *_binary_space(kernel, real, width, c1 - c0))
+        block = block_few if left.few else block_binary[real]
+        block(*lists, c0, c1, out, *binary_space(kernel, left, width, c1 - c0))
     elif form == "pixels":
-        block_pixels[real](*head[:4], left.factor, *head[4:], *_pixel_space(real, width, c1 - c0))
+        block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
-        block_table[real](*head, *_table_space(real, width, c1 - c0))
+        block_table[real](*head, *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
@@ -301,100 +305,4 @@ def _arrays(packed: Packed) -> tuple[Ints, NDArray[np.int32], NDArray[Any], NDAr
 
 
 def _shape(kernel: Kernel, real: Real) -> tuple[int, float, int, int]:
-    return kernel.kind, kernel.coef0, kernel.degree, _lanes(real)
-
-
-def _lanes(real: Real) -> int:
-    """Columns to a register."""
-    return REGISTER_BYTES // np.dtype(real).itemsize
-
-
-@cache
-def table_columns(real: Real) -> int:
-    """Columns whose sums stay in the CPU's registers: 8 of 64 bytes with AVX-512, 4 in the smaller files of other CPUs."""
-    return (8 if cpu_has("avx512f") else 4) * _lanes(real)
-
-
-def _table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
-    widest = table_columns(real)
-    columns = _doubled(_lanes(real), n_columns, widest)
-    table, norms, values = _kept("table", (real, width), lambda: [_aligned(k * widest, real) for k in (width, 1, 1)])
-    return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
-
-
-def _doubled(columns: int, n_columns: int, widest: int) -> int:
-    """``columns`` doubled until ``n_columns`` find room, or ``widest`` is reached."""
-    while columns < min(n_columns, widest):
-        columns *= 2
-    return columns
-
-
-def _kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
-    """This thread's work space of that name, made anew for another key."""
-    spaces = _own.__dict__.setdefault(name, {})
-    if key not in spaces:
-        spaces.clear()
-        spaces[key] = make()
-    return spaces[key]
-
-
-def _aligned(size: int, real: Real) -> NDArray[Any]:
-    """An array that starts on a cache line: vector loads across two lines take twice as long."""
-    raw = np.empty(size * np.dtype(real).itemsize + 64, dtype=np.uint8)
-    start = -raw.__array_interface__["data"][0] % 64
-    return raw[start : start + size * np.dtype(real).itemsize].view(real)
-
-
-def _tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
-    """This thread's table and norms, and room for a chunk of rows' unfinished sums."""
-    W, h, _ = _table_space(real, width, n_columns)
-    sums = _kept("tiled", real, lambda: (np.empty(CHUNK_ROWS, np.int64), _aligned(CHUNK_ROWS * table_columns(real), real)))
-    return (W, h, *sums)
-
-
-def _binary_space(kernel: Kernel, real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
-    """The kernel's powers; this thread's table of bytes, counts and values for a block."""
-    widest = 4 * BYTES
-    columns = _doubled(BYTES, n_columns, widest)
-    table, ones, values = _kept(
-        "binary",
-        (real, width),
-        lambda: (_aligned(width * BYTES, "f4").view(np.uint8), np.empty(widest, np.uint8), _aligned(widest, real)),
-    )
-    return _powers(kernel.gamma, real), table[: width * columns].reshape(width, columns), ones[:columns], values[:columns]
-
-
-def _pixel_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
-    """This thread's table of words, starts and values for a block."""
-    widest = 8 * SUMS
-    columns = _doubled(SUMS, n_columns, widest)
-    table, starts, values = _kept(
-        "pixels",
-        (real, width),
-        lambda: (_aligned(width * widest, "f4").view(np.int32), np.empty(widest, np.int32), _aligned(widest, real)),
-    )
-    return table[: width * columns].reshape(width, columns), starts[:columns], values
-
-
-@cache
-def _powers(gamma: float, real: Real) -> NDArray[Any]:
-    """e^(−gamma·D) for D = 0 … 15 and 0, 16, … 240."""
-    few = np.arange(16.0)
-    return np.exp(-gamma * np.concatenate([few, 16.0 * few])).astype(real)
-
-
-def _sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[Any, ...]:
-    """This thread's table of frequent features, room for at most WIDE_COLUMNS sorted by the others, and a chunk's sums."""
-    part = _doubled(_lanes(real), len(columns), table_columns(real))
-    n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
-    lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
-    room = int(lengths[-n_parts * part :].sum())
-    table, h, sums, cursor = _kept(
-        "sorted",
-        real,
-        lambda: (*(_aligned(k * WIDE_COLUMNS, real) for k in (FREQUENT, 1, SORTED_ROWS)), np.empty(SORTED_ROWS, np.int64)),
-    )
-    W = table[: n_parts * FREQUENT * part].reshape(n_parts * FREQUENT, part)
-    lists = (np.empty(width + 2, np.int64), np.empty(room, np.int32), np.empty(room, real))
-    return (W, *lists, h[: n_parts * part], cursor, sums)
+    return kernel.kind, kernel.coef0, kernel.degree, lanes(real)

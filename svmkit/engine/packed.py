@@ -44,11 +44,14 @@ _FREQUENT_SHARE = 1 / 32
 
 
 class Layout(NamedTuple):
-    """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's."""
+    """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's, and
+    whether rows have ``few`` ones, for binary.py's.
+    """
 
     form: Form
     units: float = 0.0
     frequent: tuple[int, ...] = ()
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Packed:
 
     ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
     and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group. In the
-    sorted form numbers of features are higher by FREQUENT, but for the frequent ones, which come first.
+    sorted form numbers of features are higher by FREQUENT, but for the frequent ones, which come first. ``few``: as in Layout.
     """
 
     real: Real
@@ -70,6 +73,7 @@ class Packed:
     gram: Floats
     serial: Ints
     far: bool = False
+    few: bool = False
     factor: float = 0.0
 
     @property
@@ -92,6 +96,7 @@ class Packed:
             gram=self.gram[index] if precomputed else self.gram,
             serial=self.serial[index] if precomputed else self.serial,
             far=self.far,
+            few=self.few,
             factor=self.factor,
         )
 
@@ -132,7 +137,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     else:
         np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
     with np.errstate(over="ignore", invalid="ignore"):
-        half = 0.5 * rows.sqnorms() * np.float64(scale) ** 2
+        squares = np.diff(rows.indptr).astype(np.float64) if layout.form == "binary" else rows.sqnorms()
+        half = 0.5 * squares * np.float64(scale) ** 2
     return Packed(
         real=real,
         form=layout.form,
@@ -144,6 +150,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         gram=rows.gram,
         serial=rows.serial,
         far=real == "f8" and kernel.kind == RBF and layout.form != "binary" and bool((half > FAR_HALF).any()),
+        few=layout.few,
     )
 
 
@@ -199,8 +206,9 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
     The special loops need both to be of their kind; otherwise those on the left decide, unless the basis is too wide.
     """
     kinds = [_special(rows, kernel, real) for rows in ((left,) if left is basis else (left, basis))]
-    if kinds[0] is not None and kinds[0] == kinds[-1]:
-        return kinds[0]
+    first, last = kinds[0], kinds[-1]
+    if first is not None and last is not None and first._replace(few=last.few) == last:
+        return first._replace(few=first.few and last.few)
     if max(left.n_features, basis.n_features) >= TABLE_FEATURES:
         return Layout("sorted", frequent=_frequent(basis))
     width = left.n_features + 1
@@ -214,7 +222,7 @@ def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
         return None
     longest = int(np.diff(rows.indptr).max(initial=0))
     if kernel.kind == RBF and longest <= binary.MOST_ONES and cpu_has(binary.NEEDED) and bool((rows.data == 1.0).all()):
-        return Layout("binary")
+        return Layout("binary", few=real == "f4" and longest <= binary.FEW_ONES and cpu_has(binary.WIDE))
     units = units_of(rows, kernel, exact=real == "f8") if cpu_has(pixels.NEEDED) else 0.0
     return Layout("pixels", units) if units else None
 

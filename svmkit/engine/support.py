@@ -19,6 +19,7 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints
 from svmkit.engine import online, slots
 from svmkit.engine.kernels import Engine
+from svmkit.engine.space import aligned
 
 #: Examples staged at most.
 STAGED = 128
@@ -71,8 +72,9 @@ class SupportSet:
             most = budget + 1 if most is None else min(most, budget + 1)
         self._whole = whole if most is None else min(whole, most + STAGED)
         capacity = _whole_lines(min(self._whole, _FIRST_SLOTS))
-        self.reals = np.zeros((8, capacity))
-        self.slots = np.zeros((6, capacity), np.int64)
+        self.reals = aligned((8, capacity), "f8")
+        self.slots = aligned((6, capacity), "i8")
+        self.reals[:], self.slots[:] = 0.0, 0
         self._clear_slots(0)
         self.slot_of = np.full(engine.rows.n, -1)
         self.counts = np.zeros(slots.N_COUNTS, np.int64)
@@ -94,7 +96,8 @@ class SupportSet:
         self.kept[slots.OWNER] = -1
         self.kept[slots.FREE_ROW] = np.arange(n_rows)[::-1]
         self.counts[slots.N_FREE_ROWS] = n_rows
-        self.stage = np.zeros((STAGED, capacity), real)
+        self.stage = aligned((STAGED, capacity), real)
+        self.stage[:] = 0.0
 
     def _clear_slots(self, first: int) -> None:
         self.reals[slots.UP, first:], self.reals[slots.LOW, first:] = -slots.HUGE, slots.HUGE
@@ -231,7 +234,7 @@ class SupportSet:
         """Kernel values (TOP, k) of all slots against a few rows, by pieces of slots; the next call overwrites them."""
         occupants = self.slots[slots.ROW, : self.counts[slots.TOP]]
         if len(self._space) < len(occupants) * len(rows):
-            self._space = np.empty(self.reals.shape[1] * len(rows), self.engine.packed.real)
+            self._space = aligned(self.reals.shape[1] * len(rows), self.engine.packed.real)
         values = self._space[: len(occupants) * len(rows)].reshape(len(occupants), len(rows))
         cuts = range(0, len(occupants), _SLOTS_AT_A_TIME)
 
@@ -246,8 +249,7 @@ class SupportSet:
         """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
         old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[slots.N_FREE_ROWS])
         capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old)))
-        self.reals = np.pad(self.reals, ((0, 0), (0, capacity - old)))
-        self.slots = np.pad(self.slots, ((0, 0), (0, capacity - old)))
+        self.reals, self.slots = (_widened(part, capacity) for part in (self.reals, self.slots))
         self._clear_slots(old)
         self._make_room(capacity)
         n_old, n_rows = len(K), len(self.K)
@@ -292,6 +294,13 @@ class SupportSet:
         self.slots[slots.ROW, members] = rows
         self.slot_of = np.full(max(engine.rows.n, 1), -1)  # slots out of use say row 0, which must be there
         self.slot_of[rows] = members
+
+
+def _widened(part: NDArray[Any], width: int) -> NDArray[Any]:
+    """The same columns, and zeros up to ``width`` of them."""
+    wide = aligned((len(part), width), part.dtype.str)
+    wide[:, : part.shape[1]], wide[:, part.shape[1] :] = part, 0
+    return wide
 
 
 def _whole_lines(capacity: int) -> int:

@@ -14,9 +14,10 @@ from svmkit._jit import ORDERED, Compiled, compiled
 from svmkit.data import Floats, Ints
 from svmkit.engine.by_need import LANES, LOOK, make, product_of, spread
 from svmkit.engine.columns import PACKED
-from svmkit.engine.kernels import Engine, table_columns
+from svmkit.engine.kernels import Engine
 from svmkit.engine.linear import add_row, dot_row
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
+from svmkit.engine.space import aligned, table_columns
 from svmkit.problem import LINEAR
 
 
@@ -56,7 +57,7 @@ def train_machines(engine: Engine, machines: Machines, diagonal: Floats, F: Floa
     (_pair_machines if bias else _coordinate_machines)(
         *(kernel.kind, kernel.coef0, kernel.degree, LANES, packed.indptr, packed.indices, packed.data, packed.half),
         *(*machines, diagonal, F, eps, *ended),
-        *(np.empty((n_tables * lines, width)), np.empty(n_tables * width), np.empty((most, n_tables * width))),
+        *(aligned(shape, "f8") for shape in ((n_tables * lines, width), n_tables * width, (most, n_tables * width))),
         *(np.empty(most, np.uint8), np.empty(most), np.empty(most), np.empty(lines)),
     )
     return ended

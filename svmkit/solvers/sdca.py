@@ -30,6 +30,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp, rng
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.space import aligned
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
 from svmkit.solvers.sdca_linear import LinearForm
@@ -172,7 +173,7 @@ class _KernelForm:
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
         self.engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
         self.diagonal = self.engine.diagonal()
-        self.room = np.empty((_BLOCK, _BLOCK), self.engine.packed.real)
+        self.room = aligned((_BLOCK, _BLOCK), self.engine.packed.real)
         self.active, self.packed, self.F = np.arange(problem.n), self.engine.packed, problem.y.copy()
         self.aside: list[tuple[Ints, Floats, Floats]] = []
         self.held: NDArray[Any] | None = None
@@ -339,5 +340,5 @@ class _KernelForm:
             return
         self.engine = Engine(self.problem.rows, self.problem.kernel, "f8")
         self.packed, self.held = self.engine.packed, None
-        self.room = np.empty(self.room.shape, "f8")
+        self.room = aligned(self.room.shape, "f8")
         self.failed_checks, self.best_check = 0, inf

@@ -11,8 +11,9 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels
+from svmkit.engine.binary import FEW_ONES, MOST_ONES, WIDE
 from svmkit.engine.kernels import Engine, cross_apply, training_precision
-from svmkit.engine.packed import Form, layout_of
+from svmkit.engine.packed import Form, Layout, layout_of
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
 
 pytestmark = pytest.mark.skipif(not cpu_has("avx2"), reason="this CPU has no AVX2, without which nothing is counted")
@@ -54,15 +55,19 @@ def test_which_rows_are_counted() -> None:
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
-def test_every_distance_that_a_byte_holds(real: str) -> None:
-    """0 … 254: the first k of 127 features against the last j of 127 others."""
-    X = np.zeros((256, 254))
-    for k in range(128):
+@pytest.mark.parametrize("most", [FEW_ONES, FEW_ONES + 1, MOST_ONES])
+def test_every_distance_that_a_byte_holds(real: str, most: int) -> None:
+    """0 … 2·most: the first k of so many features against the last j of as many others."""
+    n = 2 * (most + 1)
+    X = np.zeros((n, 2 * most))
+    for k in range(most + 1):
         X[k, :k] = 1.0
-        X[128 + k, 127 : 127 + k] = 1.0
-    everything = np.arange(256)
+        X[most + 1 + k, most : most + k] = 1.0
+    everything = np.arange(n)
     for gamma in (1e-4, 0.037, 0.5, 3.0):
-        K = Engine(Rows.from_dense(X), Kernel(RBF, gamma), real).block(everything, everything)  # type: ignore[arg-type]
+        engine = Engine(Rows.from_dense(X), Kernel(RBF, gamma), real)  # type: ignore[arg-type]
+        assert engine.packed.few == (most == FEW_ONES and real == "f4" and cpu_has(WIDE))
+        K = engine.block(everything, everything)
         D = squared_distances(X, X)
         exact = np.exp(-gamma * D)
         assert np.abs(K - exact).max() <= ROUNDED[real]
@@ -73,9 +78,10 @@ def test_every_distance_that_a_byte_holds(real: str) -> None:
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
+@pytest.mark.parametrize("most", [FEW_ONES, 40])
 @pytest.mark.parametrize("n_columns", [1, 16, 33, 63, 64, 65, 128, 129, 256, 257, 300])
-def test_products_and_blocks_are_those_of_the_other_loops(real: str, n_columns: int) -> None:
-    X = ones(301, 90, 40, seed=1)
+def test_products_and_blocks_are_those_of_the_other_loops(real: str, most: int, n_columns: int) -> None:
+    X = ones(301, 90, most, seed=1)
     rng = np.random.default_rng(2)
     columns, weights = rng.permutation(301)[:n_columns], rng.normal(size=(n_columns, 2)) * 1e3
     counted, plain = (Engine(Rows.from_dense(X), KERNEL, real) for _ in range(2))  # type: ignore[arg-type]
@@ -108,6 +114,17 @@ def test_threads_and_pieces_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch,
         results.append(out)
     assert np.array_equal(results[0], results[1])
     assert np.array_equal(results[0], results[2])
+
+
+def test_short_rows_beside_longer_ones() -> None:
+    """The values of distances below 32 alone, where only one side is short, would not do for the longer rows."""
+    A, B = ones(50, 90, FEW_ONES, seed=8), ones(40, 90, 60, seed=9)
+    exact = np.exp(-KERNEL.gamma * squared_distances(A, B))
+    weights = np.random.default_rng(10).normal(size=(50, 1))
+    a, b = Rows.from_dense(A), Rows.from_dense(B)
+    assert layout_of(a, b, KERNEL, "f4") == layout_of(b, a, KERNEL, "f4") == Layout("binary")
+    assert np.abs(cross_apply(a, b, KERNEL, weights[:40], "f4") - exact @ weights[:40]).max() < 1e-5
+    assert np.abs(cross_apply(b, a, KERNEL, weights, "f4") - exact.T @ weights).max() < 1e-5
 
 
 def test_beside_rows_that_cannot_be_counted() -> None:
