@@ -8,11 +8,14 @@ variables at its time; bringing back costs one product with what has changed sin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit.data import Bools, Floats, Ints
 from svmkit.engine import qp
+from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import Packed
 from svmkit.problem import DualQP
@@ -92,6 +95,12 @@ class ActiveSet:
             *(np.empty(len(active.F), np.int32), np.empty(len(active.F), np.int32), chosen),
         )
         return chosen[:n]
+
+    def inside(self, place: Ints, beta: Floats, F: NDArray[Any], K: NDArray[Any]) -> Floats:
+        """F of those at ``place`` with β changed to ``beta`` by steps that left ``F``, on their block of kernel values."""
+        if F.dtype == np.float64:
+            return F
+        return self.active.F[place] - product_of_rows(K, beta - self.active.beta[place])
 
     def stuck(self, some: Variables, margin: float) -> Bools:
         """Which of ``some`` are at a bound and, by more than ``margin``, on the side of F where they cannot violate."""

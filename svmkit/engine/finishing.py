@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp
 from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
+from svmkit.engine.space import aligned
 
 _BLOCK = 1024
-#: In a block, steps go on until the violation is this share of the whole one.
-_INNER_SHARE = 0.1
 _SHRINK_ROUNDS = 4
 #: Steps in a block at most; and between looks at whether the violation still falls: to this share, else so often, it ends.
 _BLOCK_STEPS, _REVIEW_STEPS, _REVIEW_SHARE, _REVIEWS = 65_536, 5_000_000, 0.8, 4
@@ -30,14 +31,14 @@ _BLOCK_STEPS, _REVIEW_STEPS, _REVIEW_SHARE, _REVIEWS = 65_536, 5_000_000, 0.8, 4
 
 @dataclass
 class _Open:
-    """A block under way: places among the active variables, and their own arrays."""
+    """A block under way: places among the active variables, and their own arrays; g as F in qp.py."""
 
     place: Ints
     alpha: Floats
-    g: Floats
+    g: NDArray[Any]
     lower: Floats
     upper: Floats
-    diagonal: Floats
+    diagonal: NDArray[Any]
     eps: float
     steps: int = 0
 
@@ -61,8 +62,8 @@ class Finishing:
         self._previous = np.empty(0, np.int64)
         self._open: _Open | None = None
         size = min(_BLOCK, len(rows))
-        self._K = np.empty((size, size), engine.packed.real)
-        self._scratch = np.empty((2, max(size, 1)))
+        self._K = aligned((size, size), engine.packed.real)
+        self._scratch = [aligned(size, engine.packed.real) for _ in range(2)]
         self._rounds = 0
         self._least = self._reviewed = inf
         self._next_review, self._idle = _REVIEW_STEPS, 0
@@ -83,7 +84,7 @@ class Finishing:
             allowed = min(left, _BLOCK_STEPS - block.steps)
             used: int = qp.pair_steps[self.engine.packed.real](
                 *(self._K, block.diagonal, block.g, block.alpha, block.lower, block.upper),
-                *(self._scratch[0, :n], self._scratch[1, :n], block.eps, allowed),
+                *(self._scratch[0][:n], self._scratch[1][:n], block.eps, allowed),
             )
             left -= used
             block.steps += used
@@ -93,11 +94,12 @@ class Finishing:
         return budget - left
 
     def point(self) -> tuple[Floats, Floats]:
-        """α and g (k,) so far; g is that of the last round."""
+        """α and g (k,) so far; g of members outside the open block is that of the last round."""
         alpha, g = self._variables.current()
         if self._open is not None:
             here = self._variables.active.number[self._open.place]
-            alpha[here], g[here] = self._open.alpha, self._open.g
+            alpha[here] = self._open.alpha
+            g[here] = self._variables.inside(self._open.place, self._open.alpha, self._open.g, self._K)
         return alpha, g
 
     def _begin_round(self) -> None:
@@ -113,15 +115,14 @@ class Finishing:
         place = self._variables.choose(len(self._K), self._previous, most, least, self.violation)
         rows = self.rows[active.number[place]]
         self.engine.block(rows, rows, self._K)
-        whole = len(place) == len(self.rows)
         self._open = _Open(
             place=place,
             alpha=active.beta[place],
-            g=active.F[place],
+            g=qp.centred(active.F[place], 0.5 * (most + least), self.engine.packed.real),
             lower=active.lower[place],
             upper=active.upper[place],
-            diagonal=np.ascontiguousarray(np.diagonal(self._K)[: len(place)]),
-            eps=0.5 * self.eps if whole else max(0.5 * self.eps, _INNER_SHARE * self.violation),
+            diagonal=qp.diagonal_of(self._K, len(place)),
+            eps=qp.inner_eps(self.eps, self.violation, len(place) == len(self.rows), self.engine.packed.real),
         )
 
     def _end_round(self, block: _Open) -> None:

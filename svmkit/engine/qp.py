@@ -3,16 +3,25 @@
 In the β form (solvers/smo.py): lower ≤ β ≤ upper, up = {β < upper}, low = {β > lower}, F = −(gradient), to be made equal on the
 free variables. LLVM does not vectorise the search for a largest float with its place. So a float is mapped to an integer of the
 same order with its place in the low bits, and integers are compared: five times faster on a block of 1024.
+
+Steps in a block keep its F in the precision of its K. In float32 that is half the memory, which then stays in the first-level
+cache, and twice the numbers to a register. F serves to choose steps and to end them: it comes less some number near those that
+matter (``centred``), so what is rounded away is a share of the violation; the caller has F from Δβ afterwards.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy import float32, float64, int32, int64
+from numpy.typing import NDArray
 
-from svmkit._jit import ORDERED, REASSOCIATED, both_precisions, compiled, helper, intrinsic
+from svmkit._jit import ORDERED, REASSOCIATED, Compiled, both_precisions, compiled, helper, intrinsic
+from svmkit.data import Floats
 from svmkit.engine.larger import larger, smaller
+from svmkit.engine.packed import Real
+from svmkit.engine.space import aligned
 
 #: Places in a block take 12 bits of a key.
 LARGEST_BLOCK = 4096
@@ -21,6 +30,13 @@ _PLACE32 = int32(LARGEST_BLOCK - 1)
 _MAGNITUDE = int64(0x7FFFFFFFFFFFFFFF)
 _LEAST = int64(-0x8000000000000000)
 _HUGE = 1e300
+#: The largest F in float32, so that it and what it changes by stay finite.
+_MOST = 1e34
+#: A key of 32 bits has 20 for a value, in quarters of eps.
+_KEPT_EPS = 131_071.0
+#: Inside a block, steps go on until the violation is this share of the whole one; in float32 at least of this share, below
+#: which the rounding of F shows.
+_INNER_SHARE, _LEAST_SHARE = 0.1, 2.0**-16
 _TAU = 1e-12
 _LEVELS = 1024
 
@@ -46,10 +62,48 @@ _bits_float32 = intrinsic(lambda: _reinterpret("int32", "float32"))
 
 
 @helper(ORDERED)
-def _key(value: Any, place: Any) -> Any:
-    """An integer ordered as ``value`` (to 40 bits) with ``place`` in its low bits."""
+def _key64(value: Any, place: Any, _eps: Any) -> Any:
+    """An integer ordered as ``value``, to 40 bits of it, with ``place`` in its low bits."""
     bits = _float64_bits(value)
     return ((bits ^ ((bits >> int64(63)) & _MAGNITUDE)) & ~_PLACE) | int64(place)
+
+
+@helper(ORDERED)
+def _key32(value: Any, place: Any, eps: Any) -> Any:
+    """An integer ordered as ``value``, to a quarter of ``eps`` and up to 131,071 of them, with ``place`` in its low bits."""
+    most = float32(_KEPT_EPS * eps)
+    quarters = int32(min(max(float32(value), -most), most) * float32(4.0 / eps))
+    return int32(int32(quarters << int32(12)) | int32(place))
+
+
+#: By the precision of F: its type, a key and the least one, and what keeps a variable out of a set, beyond all F.
+_ORDERS: dict[str, Any] = {
+    "f8": (float64, _key64, _LEAST, float64(_HUGE)),
+    "f4": (float32, _key32, int32(-0x80000000), float32(1e36)),
+}
+
+
+def centred(F: Floats, middle: float, real: Real) -> NDArray[Any]:
+    """F for steps in a block of precision ``real``: in float32 less ``middle``, which ought to lie between m and M."""
+    if real == "f8":
+        return F
+    room = aligned(len(F), "f4")
+    with np.errstate(over="ignore"):
+        np.clip(F - middle, -_MOST, _MOST, out=room, casting="same_kind")
+    return room
+
+
+def inner_eps(eps: float, violation: float, whole: bool, real: Real) -> float:
+    """What the violation in a block of precision ``real`` is to come down to; ``whole``: it holds all variables."""
+    least = 0.5 * eps if whole else max(0.5 * eps, _INNER_SHARE * violation)
+    return least if real == "f8" else max(least, _LEAST_SHARE * violation)
+
+
+def diagonal_of(K: NDArray[Any], n: int) -> NDArray[Any]:
+    """The first ``n`` entries of K's diagonal."""
+    room = aligned(n, K.dtype.str)
+    room[:] = np.diagonal(K)[:n]
+    return room
 
 
 def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
@@ -139,8 +193,10 @@ def _at_hand(source: Any, K: Any, i: Any) -> None:
     """Row i of K is there."""
 
 
-def pair_steps_over(make: Any) -> Any:
-    """Pair steps that call ``make(source, K, i)`` before they read row i of K."""
+def pair_steps_over(make: Any, real: str = "f8") -> Any:
+    """Pair steps that call ``make(source, K, i)`` before they read row i of K, which is of precision ``real``."""
+    number, key, least, huge = _ORDERS[real]
+    zero = number(0.0)
 
     @helper(REASSOCIATED)
     def pair_steps(
@@ -148,30 +204,30 @@ def pair_steps_over(make: Any) -> Any:
     ) -> Any:
         """Second-order pair steps in a block until its m − M < eps; returns how many, fewer than ``budget`` when it is.
 
-        i has the largest F over up; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen & Lin, eq. 12),
-        searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0 in, ∓huge out.
+        i has the largest F over up, in float32 to eps/4; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen
+        & Lin, eq. 12), searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0
+        in, ∓huge out.
         """
         n = len(F)
         if n == 0:
             return 0
         for t in range(n):
-            up[t] = 0.0 if beta[t] < upper[t] else -_HUGE
-            low[t] = 0.0 if beta[t] > lower[t] else _HUGE
-        top = _LEAST
+            up[t] = zero if beta[t] < upper[t] else -huge
+            low[t] = zero if beta[t] > lower[t] else huge
+        top = least
         for t in range(n):
-            key = _key(F[t] + up[t], t)
-            top = max(top, key)
+            top = max(top, key(F[t] + up[t], t, eps))
         steps = 0
         while steps < budget:
-            i = top & _PLACE
-            if up[i] < 0.0:
+            i = int64(top) & _PLACE
+            if up[i] < zero:
                 break
             Fi = F[i]
             make(source, K, i)
             Ki = K[i]
             best, widest = int32(0), int32(0)
             for t in range(n):
-                rise = float32(max(Fi - (F[t] + low[t]), 0.0))
+                rise = float32(max(Fi - (F[t] + low[t]), zero))
                 widest = max(widest, _float32_bits(rise))
                 curvature = max(float32(diagonal[i] + diagonal[t] - (Ki[t] + Ki[t])), float32(_TAU))
                 gain = int32(_float32_bits(rise * rise / curvature) & ~_PLACE32)
@@ -179,26 +235,27 @@ def pair_steps_over(make: Any) -> Any:
             if float64(_bits_float32(widest)) < eps:
                 break
             j = int64(best & _PLACE32)
-            if low[j] > 0.0 or F[j] >= Fi:
+            if low[j] > zero or F[j] >= Fi:
                 break
             curvature64 = max(float64(diagonal[i]) + float64(diagonal[j]) - 2.0 * float64(Ki[j]), _TAU)
-            step = (Fi - F[j]) / curvature64
+            step = (float64(Fi) - float64(F[j])) / curvature64
             room_i = upper[i] - beta[i]
             room_j = beta[j] - lower[j]
             step = min(step, room_i, room_j)
             beta[i] = upper[i] if step == room_i else beta[i] + step
             beta[j] = lower[j] if step == room_j else beta[j] - step
-            up[i] = 0.0 if beta[i] < upper[i] else -_HUGE
-            low[i] = 0.0 if beta[i] > lower[i] else _HUGE
-            up[j] = 0.0 if beta[j] < upper[j] else -_HUGE
-            low[j] = 0.0 if beta[j] > lower[j] else _HUGE
+            up[i] = zero if beta[i] < upper[i] else -huge
+            low[i] = zero if beta[i] > lower[i] else huge
+            up[j] = zero if beta[j] < upper[j] else -huge
+            low[j] = zero if beta[j] > lower[j] else huge
             make(source, K, j)
             Kj = K[j]
-            top = _LEAST
+            change = number(step)
+            top = least
             for t in range(n):
-                f = F[t] - step * (float64(Ki[t]) - float64(Kj[t]))
+                f = F[t] - change * (Ki[t] - Kj[t])
                 F[t] = f
-                top = max(top, _key(f + up[t], t))
+                top = max(top, key(f + up[t], t, eps))
             steps += 1
         return steps
 
@@ -212,8 +269,9 @@ def _pull(F: Any, beta: Any, lower: Any, upper: Any) -> Any:
     return F if rises else -F if falls else 0.0
 
 
-def coordinate_steps_over(make: Any) -> Any:
-    """Steps of single coordinates that call ``make(source, K, i)`` before they read row i of K."""
+def coordinate_steps_over(make: Any, real: str = "f8") -> Any:
+    """Steps of single coordinates that call ``make(source, K, i)`` before they read row i of K, of precision ``real``."""
+    number, key, least, _ = _ORDERS[real]
 
     @helper()
     def coordinate_steps(
@@ -221,16 +279,16 @@ def coordinate_steps_over(make: Any) -> Any:
     ) -> Any:
         """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps.
 
-        The coordinate of the largest projected gradient moves by F/K_ii, clipped; to a bound where K_ii is not positive.
-        Returns as pair steps do; ``up`` and ``low`` are not used.
+        The coordinate of the largest projected gradient, in float32 to eps/4, moves by F/K_ii, clipped; to a bound where K_ii
+        is not positive. Returns as pair steps do; ``up`` and ``low`` are not used.
         """
         n = len(F)
         steps = 0
         while steps < budget:
-            top = _LEAST
+            top = least
             for t in range(n):
-                top = max(top, _key(_pull(F[t], beta[t], lower[t], upper[t]), t))
-            i = top & _PLACE
+                top = max(top, key(_pull(F[t], beta[t], lower[t], upper[t]), t, eps))
+            i = int64(top) & _PLACE
             if n == 0 or not (_pull(F[i], beta[i], lower[i], upper[i]) > eps):
                 break
             wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
@@ -239,8 +297,9 @@ def coordinate_steps_over(make: Any) -> Any:
             beta[i] = new
             make(source, K, i)
             Ki = K[i]
+            change = number(step)
             for t in range(n):
-                F[t] -= step * float64(Ki[t])
+                F[t] -= change * Ki[t]
             steps += 1
             if step == 0.0:
                 break
@@ -249,20 +308,17 @@ def coordinate_steps_over(make: Any) -> Any:
     return coordinate_steps
 
 
-_pair_steps_at_hand = pair_steps_over(_at_hand)
-_coordinate_steps_at_hand = coordinate_steps_over(_at_hand)
+def _at_hand_steps(over: Any, real: str) -> Compiled:
+    """Steps ``over`` rows that are there."""
+    steps = over(_at_hand, real)
 
+    def block_steps(
+        K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
+    ) -> Any:
+        return steps(0, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
 
-def _pair_steps(
-    K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
-) -> Any:
-    return _pair_steps_at_hand(0, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
-
-
-def _coordinate_steps(
-    K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
-) -> Any:
-    return _coordinate_steps_at_hand(0, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
+    signature = "i8(R[:, :], R[:], R[:], f8[:], f8[:], f8[:], R[:], R[:], f8, i8)".replace("R", real)
+    return compiled(signature, REASSOCIATED, f"{over.__name__.removesuffix('_over')}_{real}")(block_steps)
 
 
 def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, order: Any, at: Any, budget: Any) -> Any:
@@ -292,7 +348,6 @@ def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: 
 _V = "f8[:], f8[:], f8[:], f8[:], "
 extremes = compiled(f"void({_V}f8[:])", ORDERED)(_extremes)
 choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, i4[:], i4[:], i8[:])", ORDERED)(_choose_block)
-_STEPS = f"i8(R[:, :], R[:], {_V}f8[:], f8[:], f8, i8)"
-pair_steps = both_precisions(_pair_steps, _STEPS, REASSOCIATED)
-coordinate_steps = both_precisions(_coordinate_steps, _STEPS)
+pair_steps = {real: _at_hand_steps(pair_steps_over, real) for real in _ORDERS}
+coordinate_steps = {real: _at_hand_steps(coordinate_steps_over, real) for real in _ORDERS}
 ordered_steps = both_precisions(_ordered_steps, f"i8(R[:, :], f8[:], {_V}i8[:], i8, i8)")

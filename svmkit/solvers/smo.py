@@ -38,6 +38,7 @@ from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
+from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
@@ -64,8 +65,6 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: Two variables kept and one new one from either end.
 _SMALLEST_BLOCK = 4
-#: Inside a block, steps go on until the violation there is this share of the whole one.
-_INNER_SHARE = 0.1
 #: Rounds between looks at what can be dropped from the active set.
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
@@ -122,7 +121,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         size=size,
-        K=np.empty((size, size), engine.packed.real) if needed is None else needed.K,
+        K=aligned((size, size), engine.packed.real) if needed is None else needed.K,
         by_need=needed,
         K_is_whole=False,
         previous=np.empty(0, np.int64),
@@ -219,16 +218,17 @@ def _open_round(state: State) -> None:
         rows = state.variables.row_of[active.number[place]]
         state.variables.engine.block(rows, rows, state.K)
         state.K_is_whole = whole and state.K.dtype == np.float64
+    real = state.variables.engine.packed.real
     state.block = Block(
         place=place,
-        diagonal=np.ascontiguousarray(np.diagonal(state.K)[: len(place)]) if state.by_need is None else state.by_need.diagonal,
+        diagonal=qp.diagonal_of(state.K, len(place)) if state.by_need is None else state.by_need.diagonal,
         beta=active.beta[place],
-        F=active.F[place],
+        F=qp.centred(active.F[place], 0.5 * (m + M) if state.variables.bias else 0.0, real),
         lower=active.lower[place],
         upper=active.upper[place],
-        up=np.empty(len(place)),
-        low=np.empty(len(place)),
-        eps=0.5 * state.eps if whole else max(0.5 * state.eps, _INNER_SHARE * state.violation),
+        up=aligned(len(place), real),
+        low=aligned(len(place), real),
+        eps=qp.inner_eps(state.eps, state.violation, whole, real),
     )
 
 
@@ -290,12 +290,12 @@ def _close_round(state: State, block: Block) -> None:
     active = state.variables.active
     change = block.beta - active.beta[block.place]
     changed = np.flatnonzero(change)
-    active.beta[block.place] = block.beta
     if len(block.place) == len(state.variables.whole.number):
-        active.F[block.place] = block.F  # the pair steps kept all of it up to date
+        active.F[block.place] = state.variables.inside(block.place, block.beta, block.F, state.K)
     else:
         rows = state.variables.row_of[active.number[block.place[changed]]]
         state.variables.engine.apply(active.packed, rows, -change[changed], active.F)
+    active.beta[block.place] = block.beta
     state.drift2 += float(change @ change)
     state.idle_rounds = 0 if len(changed) else state.idle_rounds + 1
     state.previous = block.place

@@ -17,6 +17,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.problem import LINEAR, Problem, Solution
 from svmkit.solvers.smo_pace import Pace
@@ -24,16 +25,16 @@ from svmkit.solvers.smo_pace import Pace
 
 @dataclass
 class Block:
-    """An open round: places of its variables among the active ones, their kernel block, and what the steps change."""
+    """An open round: places of its variables among the active ones, and what the steps change; F as in qp.py."""
 
     place: Ints
     diagonal: NDArray[Any]
     beta: Floats
-    F: Floats
+    F: NDArray[Any]
     lower: Floats
     upper: Floats
-    up: Floats
-    low: Floats
+    up: NDArray[Any]
+    low: NDArray[Any]
     eps: float
     steps: int = 0
 
@@ -173,7 +174,7 @@ def use(state: State, engine: Engine) -> None:
     state.evaluations_before += state.variables.engine.evaluations
     state.variables.change_engine(engine)
     state.span.forget()
-    state.by_need, state.K_is_whole, state.K = None, False, np.empty((state.size, state.size), engine.packed.real)
+    state.by_need, state.K_is_whole, state.K = None, False, aligned((state.size, state.size), engine.packed.real)
 
 
 def current(state: State) -> tuple[Floats, Floats]:
@@ -181,7 +182,8 @@ def current(state: State) -> tuple[Floats, Floats]:
     beta, F = state.variables.current()
     if state.block is not None:
         inside = state.variables.active.number[state.block.place]
-        beta[inside], F[inside] = state.block.beta, state.block.F
+        beta[inside] = state.block.beta
+        F[inside] = state.variables.inside(state.block.place, state.block.beta, state.block.F, state.K)
     return beta, F
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -116,26 +118,60 @@ def test_steps_keep_the_box_the_sum_and_F_and_climb(real: str, bias: bool) -> No
     exact = K[:n, :n].astype(np.float64)
     y = rng.choice([-1.0, 1.0], n)
     lower, upper = np.minimum(0.0, 3.0 * y), np.maximum(0.0, 3.0 * y)
-    beta, F = np.zeros(n), y.copy()
+    beta, F = np.zeros(n), qp.centred(y.copy(), 0.0, real)
+    eps, rounding = (1e-6, 1e-11) if real == "f8" else (1e-4, 1e-5)
     diagonal = np.ascontiguousarray(np.diagonal(K)[:n])
     loops = qp.pair_steps if bias else qp.coordinate_steps
     value = 0.0
     for _ in range(100_000):
-        used = loops[real](K, diagonal, F, beta, lower, upper, np.empty(n), np.empty(n), 1e-6, 1)
+        used = loops[real](K, diagonal, F, beta, lower, upper, np.empty(n, real), np.empty(n, real), eps, 1)
         climbed = float(y @ beta - 0.5 * beta @ exact @ beta)
-        assert climbed >= value - 1e-12
+        assert climbed >= value - 1e-12  # a step is to the minimum of a pair, or coordinate, by F as it is rounded
         value = climbed
         assert ((lower <= beta) & (beta <= upper)).all()
         if not used:
             break
     assert used == 0
-    assert np.abs(F - (y - exact @ beta)).max() < 1e-11
-    m, M = extremes(F, beta, lower, upper)
+    true = y - exact @ beta
+    assert np.abs(F - true).max() < rounding
+    m, M = extremes(true, beta, lower, upper)
+    slack = 2 * rounding + (0.5 * eps if real == "f4" else 0.0)  # which F is the largest is told to a quarter of eps
     if bias:
         assert abs(beta.sum()) < 1e-12
-        assert m - M < 1e-6 + 1e-11
+        assert m - M < eps + slack
     else:
-        assert max(m, -M) <= 1e-6
+        assert max(m, -M) <= eps + slack
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_steps_in_float32_come_from_any_middle_and_go_as_far(bias: bool) -> None:
+    """F around 10⁶, where float32 knows a sixteenth: less the middle, steps are as good as those in float64."""
+    rng = np.random.default_rng(4)
+    n, middle = 300, 1e6 if bias else 0.0
+    X = rng.normal(size=(n, 4))
+    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2)).astype(np.float32)
+    y = rng.choice([-1.0, 1.0], n)
+    lower, upper = np.minimum(0.0, 3.0 * y), np.maximum(0.0, 3.0 * y)
+    eps, climbed = 1e-3, []
+    for real in ("f4", "f8"):
+        held: Any = K.astype(real)
+        F, beta = qp.centred(y + middle, middle, real), np.zeros(n)  # type: ignore[arg-type]
+        loops = qp.pair_steps if bias else qp.coordinate_steps
+        work = qp.diagonal_of(held, n), F, beta, lower, upper, np.empty(n, real), np.empty(n, real)
+        assert loops[real](held, *work, eps, 100_000) < 100_000
+        exact = y - K.astype(np.float64) @ beta
+        m, M = extremes(exact, beta, lower, upper)
+        assert (m - M if bias else max(m, -M)) <= 1.5 * eps
+        climbed.append(float(y @ beta - 0.5 * beta @ (y - exact)))
+    assert climbed[0] == pytest.approx(climbed[1], abs=eps * float(np.abs(upper - lower).sum()))
+
+
+def test_what_a_block_is_to_come_down_to() -> None:
+    for real in ("f4", "f8"):
+        assert qp.inner_eps(1e-3, 2.0, False, real) == pytest.approx(0.2)  # type: ignore[arg-type]
+        assert qp.inner_eps(1e-3, 2e-3, False, real) == 5e-4  # type: ignore[arg-type]
+    assert qp.inner_eps(1e-6, 2.0, True, "f8") == 5e-7
+    assert qp.inner_eps(1e-6, 2.0, True, "f4") == 2.0**-15
 
 
 def test_a_block_of_the_largest_size_keeps_places_apart() -> None:
@@ -143,12 +179,12 @@ def test_a_block_of_the_largest_size_keeps_places_apart() -> None:
     n = qp.LARGEST_BLOCK
     K = np.eye(n, dtype=np.float32)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    F = np.where(y > 0, 0.5, -0.5)
+    F = np.where(y > 0, np.float32(0.5), np.float32(-0.5))
     F[n - 2], F[n - 1] = 1.0, -1.0
     beta = np.zeros(n)
     steps = qp.pair_steps["f4"](
         *(K, np.ones(n, np.float32), F, beta, np.minimum(0.0, y), np.maximum(0.0, y)),
-        *(np.empty(n), np.empty(n), 1e-3, 1),
+        *(np.empty(n, np.float32), np.empty(n, np.float32), 1e-3, 1),
     )
     assert steps == 1
     assert np.flatnonzero(beta).tolist() == [n - 2, n - 1]
@@ -161,13 +197,13 @@ def test_without_variables_or_numbers_there_is_no_step(real: str) -> None:
     n = 20
     F, beta, lower, upper = box(n, seed=3)
     K = np.eye(n, dtype=real)
-    work = np.empty(n), np.empty(n)
-    nothing = np.empty(0)
+    F, work = F.astype(real), (np.empty(n, real), np.empty(n, real))
+    nothing, none = np.empty(0), np.empty(0, real)
     for steps in (qp.coordinate_steps, qp.pair_steps):
-        assert steps[real](K[:0, :0].copy(), nothing.astype(real), *[nothing] * 6, 1e-3, 5) == 0
+        assert steps[real](K[:0, :0].copy(), none, none, *[nothing] * 3, none, none, 1e-3, 5) == 0
     F[:] = np.nan
     before = beta.copy()
     assert qp.coordinate_steps[real](K, np.ones(n, real), F, beta, lower, upper, *work, 1e-3, 50) == 0
     assert np.array_equal(beta, before)
     F[7], beta[7] = 3.0, 0.5 * (lower[7] + upper[7])
-    assert extremes(F, beta, lower, upper) == (3.0, 3.0)
+    assert extremes(F.astype(np.float64), beta, lower, upper) == (3.0, 3.0)
