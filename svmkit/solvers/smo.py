@@ -38,6 +38,7 @@ from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
+from svmkit.engine.packed import Real
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
@@ -69,9 +70,10 @@ _SMALLEST_BLOCK = 4
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Variables of a round; all, up to the second number, where rows have as many nonzeros as the third: recomputing their kernel
-#: values round by round takes up to three times as long.
-_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 2048, 40
+#: Variables of a round, by the precision of its kernel values. All, up to the second number, where rows have as many nonzeros
+#: as the third: recomputing their kernel values round by round takes up to three times as long.
+_BLOCK: dict[Real, int] = {"f4": 1536, "f8": 1024}
+_LARGER_BLOCK, _DEAR_NONZEROS = 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
@@ -105,14 +107,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     if options.working_set != 0 and not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
         raise UsageError(f"-O working_set={options.working_set}: must be 0, or lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
     dual = problem.dual()
-    size = min(options.working_set or _block_size(problem.rows, len(dual.sign)), len(dual.sign))
-    one_block = len(dual.sign) <= min(size, _BLOCK)  # no row but the block's own: float64 costs little there
+    m = len(dual.sign)
+    one_block = m <= min(options.working_set or m, _BLOCK["f8"])  # no row but the block's own: float64 costs little there
     engine = needed = None
     if not options.working_set and by_need.suits(problem.rows, problem.kernel, problem.n):
         engine = Engine(problem.rows, problem.kernel, "f8", by_need.LAYOUT)
         needed = None if engine.packed.far else by_need.RowsByNeed(engine)
     if engine is None or needed is None:
         engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
+    size = min(options.working_set or _block_size(problem.rows, m, engine.packed.real), m)
     return State(
         problem=problem,
         eps=eps,
@@ -126,14 +129,14 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         K_is_whole=False,
         previous=np.empty(0, np.int64),
         drift2=float(dual.start @ dual.start),
-        pace=Pace(len(dual.sign), eps),
+        pace=Pace(m, eps),
         span=Span(),
     )
 
 
-def _block_size(rows: Rows, m: int) -> int:
+def _block_size(rows: Rows, m: int, real: Real) -> int:
     """Variables of a round: all where they are few and a kernel value dear, so that one round will do, or few."""
-    return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK
+    return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK[real]
 
 
 def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> SmallMachines | None:
