@@ -39,19 +39,12 @@ def table_columns(real: Real) -> int:
     return (8 if cpu_has("avx512f") else 4) * lanes(real)
 
 
-def table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
-    widest = table_columns(real)
-    columns = _doubled(lanes(real), n_columns, widest)
-    table, norms, values = kept("table", (real, width), lambda: [aligned(k * widest, real) for k in (width, 1, 1)])
-    return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
-
-
-def _doubled(columns: int, n_columns: int, widest: int) -> int:
-    """``columns`` doubled until ``n_columns`` find room, or ``widest`` is reached."""
-    while columns < min(n_columns, widest):
-        columns *= 2
-    return columns
+def aligned(shape: int | tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """An array that starts on a cache line: vector loads and stores across two lines take twice as long."""
+    size = (shape if isinstance(shape, int) else prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + 64, dtype=np.uint8)
+    start = -raw.__array_interface__["data"][0] % 64
+    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
@@ -63,12 +56,19 @@ def kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
     return spaces[key]
 
 
-def aligned(shape: int | tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """An array that starts on a cache line: vector loads and stores across two lines take twice as long."""
-    size = (shape if isinstance(shape, int) else prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, dtype=np.uint8)
-    start = -raw.__array_interface__["data"][0] % 64
-    return raw[start : start + size].view(dtype).reshape(shape)
+def _doubled(columns: int, n_columns: int, widest: int) -> int:
+    """``columns`` doubled until ``n_columns`` find room, or ``widest`` is reached."""
+    while columns < min(n_columns, widest):
+        columns *= 2
+    return columns
+
+
+def table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
+    widest = table_columns(real)
+    columns = _doubled(lanes(real), n_columns, widest)
+    table, norms, values = kept("table", (real, width), lambda: [aligned(k * widest, real) for k in (width, 1, 1)])
+    return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
 
 
 def tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
