@@ -41,7 +41,8 @@ FEW_ONES = 15
 
 
 def _byte_values(registers: int, few: bool = False) -> Any:
-    """``f(W, ones, indices, k0, k1, powers, out)``: out = K(row, columns), so many registers of 64 columns wide.
+    """``f(W, ones, indices, k0, k1, powers, out)``: out = K(row, columns), so many registers of 64 columns wide; ``few``: all
+    distances are below 32.
 
     The row has the features ``indices[k0:k1]``; ``W`` u1 (features, columns), ``ones`` u1 (columns,) each column's number of
     features, ``powers`` (32,) and ``out`` (columns,) of one float type.

@@ -6,7 +6,8 @@ same order with its place in the low bits, and integers are compared: five times
 
 Steps in a block keep its F in the precision of its K. In float32 that is half the memory, which then stays in the first-level
 cache, and twice the numbers to a register. F serves to choose steps and to end them: it comes less some number near those that
-matter (``centred``), so what is rounded away is a share of the violation; the caller has F from Δβ afterwards.
+matter (``centred``), and less another when these have moved far, so that what is rounded away is small against the violation.
+The caller has F from Δβ afterwards.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _LEAST = int64(-0x8000000000000000)
 _HUGE = 1e300
 #: The largest F in float32, so that it and what it changes by stay finite.
 _MOST = 1e34
-#: A key of 32 bits has 20 for a value, in quarters of eps.
-_KEPT_EPS = 131_071.0
+#: A key of 32 bits has 19 for a value, in quarters of eps: so many eps either way. When the largest F has come as near to the
+#: window's end as the second number says, it becomes the new 0.
+_WINDOW_EPS, _FAR_EPS = 65_535.0, 32_768.0
 #: Inside a block, steps go on until the violation is this share of the whole one; in float32 at least of this share, below
 #: which the rounding of F shows.
 _INNER_SHARE, _LEAST_SHARE = 0.1, 2.0**-16
@@ -70,21 +72,21 @@ def _key64(value: Any, place: Any, _eps: Any) -> Any:
 
 @helper(ORDERED)
 def _key32(value: Any, place: Any, eps: Any) -> Any:
-    """An integer ordered as ``value``, to a quarter of ``eps`` and up to 131,071 of them, with ``place`` in its low bits."""
-    most = float32(_KEPT_EPS * eps)
-    quarters = int32(min(max(float32(value), -most), most) * float32(4.0 / eps))
+    """An integer ordered as ``value``, to a quarter of ``eps``, with ``place`` in its low bits; those past the window tie."""
+    most = float32(_WINDOW_EPS * eps)
+    quarters = int32((min(max(float32(value), -most), most) + most) * float32(4.0 / eps))
     return int32(int32(quarters << int32(12)) | int32(place))
 
 
 #: By the precision of F: its type, a key and the least one, and what keeps a variable out of a set, beyond all F.
 _ORDERS: dict[str, Any] = {
     "f8": (float64, _key64, _LEAST, float64(_HUGE)),
-    "f4": (float32, _key32, int32(-0x80000000), float32(1e36)),
+    "f4": (float32, _key32, int32(0), float32(1e36)),
 }
 
 
 def centred(F: Floats, middle: float, real: Real) -> NDArray[Any]:
-    """F for steps in a block of precision ``real``: in float32 less ``middle``, which ought to lie between m and M."""
+    """F for steps in a block of precision ``real``: in float32 less ``middle``, between m and M; 0 for single coordinates."""
     if real == "f8":
         return F
     room = aligned(len(F), "f4")
@@ -193,16 +195,23 @@ def _at_hand(source: Any, K: Any, i: Any) -> None:
     """Row i of K is there."""
 
 
+@helper(ORDERED)
+def _moved(F: Any, change: Any, difference: Any, base: Any) -> Any:
+    """F after a step, less ``base``: that and what the step changes may be large, and are added up in one rounding first."""
+    return F - (change * difference + base)
+
+
 def pair_steps_over(make: Any, real: str = "f8") -> Any:
     """Pair steps that call ``make(source, K, i)`` before they read row i of K, which is of precision ``real``."""
     number, key, least, huge = _ORDERS[real]
-    zero = number(0.0)
+    zero, has_window = number(0.0), real == "f4"
 
     @helper(REASSOCIATED)
     def pair_steps(
         source: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
     ) -> Any:
-        """Second-order pair steps in a block until its m − M < eps; returns how many, fewer than ``budget`` when it is.
+        """Second-order pair steps in a block until its m − M < eps (5/4 of it, in float32); returns how many, fewer than
+        ``budget`` when it is.
 
         i has the largest F over up, in float32 to eps/4; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen
         & Lin, eq. 12), searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0
@@ -251,9 +260,11 @@ def pair_steps_over(make: Any, real: str = "f8") -> Any:
             make(source, K, j)
             Kj = K[j]
             change = number(step)
+            new = _moved(Fi, change, Ki[i] - Kj[i], zero)
+            base = new if has_window and abs(new) > number(_FAR_EPS * eps) else zero
             top = least
             for t in range(n):
-                f = F[t] - change * (Ki[t] - Kj[t])
+                f = _moved(F[t], change, Ki[t] - Kj[t], base)
                 F[t] = f
                 top = max(top, key(f + up[t], t, eps))
             steps += 1
@@ -277,7 +288,8 @@ def coordinate_steps_over(make: Any, real: str = "f8") -> Any:
     def coordinate_steps(
         source: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any
     ) -> Any:
-        """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps.
+        """Without an equality: single-coordinate steps until the block's largest projected gradient is at most eps (5/4 of
+        it, in float32).
 
         The coordinate of the largest projected gradient, in float32 to eps/4, moves by F/K_ii, clipped; to a bound where K_ii
         is not positive. Returns as pair steps do; ``up`` and ``low`` are not used.

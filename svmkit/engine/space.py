@@ -1,4 +1,4 @@
-"""Work space of the loops over kernel values: each thread's own, kept from call to call, on cache lines."""
+"""Arrays on cache lines; and the work space of the loops over kernel values, each thread's own, kept from call to call."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ from svmkit.engine.active import ActiveSet, Variables
 _KEPT = 6
 #: Times that variables are held where they are before the step is cut short.
 _HOLDS = 3
+#: A step whose sum, which ought to be 0, is more than this share of its length is not taken.
+_UNBALANCED = 1e-9
 #: Directions whose curvature is below this share of the largest, all scaled to 1, are left out.
 _FLAT = 1e-10
 
@@ -71,6 +73,8 @@ class Span:
         share = _share_inside(active, step)
         new = np.clip(active.beta + share * step, active.lower, active.upper)
         moved, F = new - active.beta, active.F + share * change
+        if variables.bias and abs(moved.sum()) > _UNBALANCED * np.abs(moved).sum():  # huge c_j, where d_j are nearly dependent
+            return 0.0
         if not (moved * (active.F + F)).sum() > 0.0:  # twice what the objective gains
             return 0.0
         active.beta, active.F = new, F

@@ -38,7 +38,7 @@ from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import Real
+from svmkit.engine.packed import Real, training_precision
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
@@ -70,10 +70,9 @@ _SMALLEST_BLOCK = 4
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Variables of a round, by the precision of its kernel values. All, up to the second number, where rows have as many nonzeros
-#: as the third: recomputing their kernel values round by round takes up to three times as long.
-_BLOCK: dict[Real, int] = {"f4": 1536, "f8": 1024}
-_LARGER_BLOCK, _DEAR_NONZEROS = 2048, 40
+#: Variables of a round: the second number where rounds begin in float32 and rows have fewer nonzeros than the fourth. Where
+#: they have as many, all up to the third: recomputing their kernel values round by round takes up to three times as long.
+_BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
@@ -108,14 +107,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         raise UsageError(f"-O working_set={options.working_set}: must be 0, or lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
     dual = problem.dual()
     m = len(dual.sign)
-    one_block = m <= min(options.working_set or m, _BLOCK["f8"])  # no row but the block's own: float64 costs little there
+    one_block = m <= min(options.working_set or m, _BLOCK)  # no row but the block's own: float64 costs little there
     engine = needed = None
     if not options.working_set and by_need.suits(problem.rows, problem.kernel, problem.n):
         engine = Engine(problem.rows, problem.kernel, "f8", by_need.LAYOUT)
         needed = None if engine.packed.far else by_need.RowsByNeed(engine)
     if engine is None or needed is None:
         engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
-    size = min(options.working_set or _block_size(problem.rows, m, engine.packed.real), m)
+    real = engine.packed.real if needed is None else training_precision(problem.rows, problem.kernel)
+    size = min(options.working_set or _block_size(problem.rows, m, real), m)
     return State(
         problem=problem,
         eps=eps,
@@ -136,7 +136,9 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 
 def _block_size(rows: Rows, m: int, real: Real) -> int:
     """Variables of a round: all where they are few and a kernel value dear, so that one round will do, or few."""
-    return _LARGER_BLOCK if m <= _LARGER_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n else _BLOCK[real]
+    if len(rows.data) >= _DEAR_NONZEROS * rows.n:
+        return _LARGER_BLOCK if m <= _LARGER_BLOCK else _BLOCK
+    return _CHEAP_BLOCK if real == "f4" else _BLOCK
 
 
 def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> SmallMachines | None:
@@ -220,7 +222,7 @@ def _open_round(state: State) -> None:
     if state.by_need is None and not (whole and state.K_is_whole):
         rows = state.variables.row_of[active.number[place]]
         state.variables.engine.block(rows, rows, state.K)
-        state.K_is_whole = whole and state.K.dtype == np.float64
+        state.K_is_whole = whole
     real = state.variables.engine.packed.real
     state.block = Block(
         place=place,

@@ -42,7 +42,7 @@ class Block:
 @dataclass
 class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
-    of a block; ``K_is_whole``: it has all of them, in float64. ``by_need``: rows of K of a small problem. ``known``: at the
+    of a block; ``K_is_whole``: it has all of them. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
     ``best``: the β of ``least_primal``. ``to_w``: newton.py's state on the way to w; ``by_w``: what that led to.
     """
