@@ -64,11 +64,15 @@ class Pace:
 
     def newton_is_quicker(self, violation: float, work: float, active: Variables) -> bool:
         """Whether rounds, at the pace of late, would take longer than Newton steps from here; ``work`` is all done so far."""
+        if violation > _NEWTON_SHARE * self._first:  # on the way there violations may grow, which says nothing of the pace
+            self._mark, self._mark_work, self._halving_work = violation, work, 0.0
+            return False
         if violation <= 0.5 * self._mark:
-            self._halving_work = work - self._mark_work
+            halvings = log(self._mark / violation, 2.0) if violation > 0.0 else 1.0
+            self._halving_work = (work - self._mark_work) / halvings
             self._mark, self._mark_work = violation, work
         n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
-        if violation > _NEWTON_SHARE * self._first or not 0 < n_free <= MOST_FREE:
+        if not 0 < n_free <= MOST_FREE:
             return False
         nonzeros = len(active.packed.indices) / len(active.beta)
         cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
