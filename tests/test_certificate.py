@@ -13,6 +13,7 @@ import zoo
 from svmkit import certificate
 from svmkit.certificate import Certificate, certify, kkt_violation, total
 from svmkit.data import Rows
+from svmkit.engine.kernels import cross_apply
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
@@ -213,6 +214,23 @@ def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
     quick = certify(problem, given, "f4")
     assert quick != found
     assert (quick.primal, quick.dual) == (pytest.approx(found.primal, rel=1e-5), pytest.approx(found.dual, rel=1e-5))
+
+
+def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
+    """Of rows far from the origin kernel values are all but equal, and what float32 leaves of ‖w‖² may have either sign."""
+    lost, y = 0, np.array([1.0, -1.0] * 150)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = 300.0 + np.repeat(rng.normal(size=(150, 4)), 2, axis=0) + 1e-3 * rng.normal(size=(300, 4))
+        problem = Problem(Rows.from_dense(X), y, np.full(300, 10.0), Kernel(POLYNOMIAL, 1.0, 1.0, 1), "free")
+        given = solution(problem, 10.0 * y, 0.25)
+        rough = cross_apply(given.basis, given.basis, problem.kernel, given.coef[:, None], "f4")[:, 0]
+        quick, exact = certify(problem, given, "f4"), certify(problem, given)
+        assert quick.gap > 0
+        if given.coef @ rough < -1.0:
+            assert quick == exact
+            lost += 1
+    assert lost
 
 
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:

@@ -6,16 +6,18 @@ fewer, XXᵀ takes their place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine import linear
 
-#: Values of rows taken at a time, and pieces the rows are cut into: each adds up a matrix of its own.
-_VALUES, _PIECES = 1 << 20, 4
+#: Values of rows taken at a time; pieces the rows are cut into at most, and rows of a piece at least: each piece adds up a
+#: matrix of its own.
+_VALUES, _PIECES, _PIECE_ROWS = 1 << 20, 4, 512
 #: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
 #: which a matrix over features scales.
 _MOST_BY_ROWS = 1e7
@@ -31,16 +33,19 @@ class Solved(NamedTuple):
     corner: float
 
 
-def solve_weighted(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
-    """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range."""
+def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Floats]) -> Solved | None:
+    """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range.
+
+    ``gram`` makes XᵀΘX, if it is needed.
+    """
     by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
-    return _by_rows(rows, theta, slope) if by_rows else _by_features(rows, theta, slope)
+    return _by_rows(rows, theta, slope) if by_rows else _by_features(rows, theta, slope, gram())
 
 
-def _by_features(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
+def _by_features(rows: Rows, theta: Floats, slope: Floats, gram: Floats) -> Solved | None:
     """By H itself, d × d."""
     border = linear.fold(rows, theta, len(slope))
-    both = _solve(weighted_gram(rows, theta), np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
+    both = _solve(gram, np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
     if both is None:
         return None
     down, across = np.zeros((2, len(slope)))
@@ -73,14 +78,43 @@ def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
     return solved
 
 
+class SetGram:
+    """Σ weights_i x_i x_iᵀ (d, d) over a set of the rows, for sets that change little from one to the next.
+
+    Rows that have come are added and those that went are taken off. What rounding leaves of these stays, so the sum is made
+    anew where the set is half of the largest since, as where half of it has changed.
+    """
+
+    def __init__(self, rows: Rows, weights: Floats) -> None:
+        self._rows, self._weights = rows, weights
+        self._inside, self._largest = np.zeros(rows.n, dtype=bool), 0
+        self._sum = np.zeros((0, 0))
+
+    def over(self, inside: Bools, rows: Rows, weights: Floats) -> Floats:
+        """The sum over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0."""
+        changed, size = np.flatnonzero(inside != self._inside), int(np.count_nonzero(inside))
+        if 2 * max(len(changed), self._largest - size) >= size:
+            self._sum, self._largest = weighted_gram(rows, weights), size
+        else:
+            came = inside[changed]
+            self._sum = self._sum + self._of(changed[came]) - self._of(changed[~came])
+            self._largest = max(self._largest, size)
+        self._inside = inside
+        return self._sum
+
+    def _of(self, some: Ints) -> Floats:
+        return weighted_gram(self._rows.take(some), self._weights[some])
+
+
 def weighted_gram(rows: Rows, weights: Floats) -> Floats:
     """Σ_i weights_i x_i x_iᵀ (d, d) over features 1 … d = ``rows.n_features``; ``weights`` (n,) ≥ 0, 0 costs nothing.
 
     Not finite where it leaves the range of doubles.
     """
     d = rows.n_features
-    cuts = np.linspace(0, rows.n, _PIECES + 1).astype(np.int64).tolist()
-    sums = np.zeros((_PIECES, d, d))
+    pieces = max(1, min(_PIECES, rows.n // _PIECE_ROWS))
+    cuts = np.linspace(0, rows.n, pieces + 1).astype(np.int64).tolist()
+    sums = np.zeros((pieces, d, d))
     roots = np.sqrt(weights)
 
     def piece(number: int) -> None:
@@ -95,8 +129,8 @@ def weighted_gram(rows: Rows, weights: Floats) -> Floats:
                 with np.errstate(over="ignore", invalid="ignore"):
                     sums[number] += some.T @ some
 
-    parallel.run_pieces(piece, _PIECES)
-    total: Floats = sums.sum(axis=0)
+    parallel.run_pieces(piece, pieces)
+    total: Floats = sums.sum(axis=0) if pieces > 1 else sums[0]
     return total
 
 

@@ -5,13 +5,13 @@ Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ 
           (b and that equality only with a free bias)
 Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
           smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
-          Where rows are far more than features, the first rounds take a sample of them
+          Where rows are far more than features, the first rounds take a sample of them, the next a larger one
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
 Memory    the rows, a copy of a quarter of them at most, a few d × d matrices, some vectors of length n; a step costs d³ and,
-          for rows between the bounds alone, d² multiplications each: soon few of them; 30 to 60 steps in all
+          for rows that came between the bounds or went alone, d² multiplications each; 30 to 80 steps in all
 Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
 """
 
@@ -28,7 +28,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.rng import permutation
-from svmkit.engine.weighted import solve_weighted
+from svmkit.engine.weighted import SetGram, solve_weighted
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.trace import Progress
 
@@ -42,8 +42,9 @@ MOST_FEATURES = 4096
 #: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
 #: what violates KKT by more than eps then is rounding.
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
-#: Rows of a sample, at least and a feature; it is worth while where there are so many times more, and ends with this s.
-_SAMPLE_ROWS, _SAMPLE_ROWS_EACH, _SAMPLE_WORTH, _SAMPLE_S = 4096, 48, 16, 32.0
+#: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; and how many times the
+#: rows there must be for one to be worth while.
+_SAMPLES, _SAMPLE_WORTH = ((8, 1024, 2.0), (48, 4096, 32.0)), 6
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -104,8 +105,9 @@ class _Part(NamedTuple):
 
 @dataclass
 class _State:
-    """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them, ``whole`` being all; w's place 0 is unused.
+    """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them; w's place 0 is unused.
 
+    ``wider``: the larger samples and at last all rows, each with the s at which it takes over.
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
     so far, ``violation`` is that of the last α looked at.
     """
@@ -117,7 +119,8 @@ class _State:
     y: Floats
     upper: Floats
     names: NDArray[np.int32]
-    whole: _Part | None
+    wider: list[tuple[float, _Part]]
+    gram: SetGram
     w: Floats
     b: float
     products: Floats
@@ -160,13 +163,11 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         rows = rows._replace(indices=numbers, n_features=len(names))
     if len(used) < problem.n:
         rows = rows.take(used)
-    whole = part = _Part(used, rows, problem.y[used], problem.upper[used])
-    few = max(_SAMPLE_ROWS, _SAMPLE_ROWS_EACH * len(names))
-    if len(used) >= _SAMPLE_WORTH * few:
-        part = whole.take(np.sort(permutation(seed, 0, len(used))[:few]), few / len(used))
+    whole = _Part(used, rows, problem.y[used], problem.upper[used])
+    part, wider = _samples(whole, len(names), seed)
     n, width = len(part.used), len(names) + 1
     state = _State(
-        *(problem, eps, *part, names, None if part is whole else whole),
+        *(problem, eps, *part, names, wider, SetGram(part.rows, part.upper)),
         w=np.zeros(width),
         b=0.0,
         products=np.zeros(n),
@@ -187,8 +188,8 @@ def advance(state: _State, budget: int) -> Progress:
     last = state.steps + budget
     while state.steps < last and not (state.done or state.stalled):
         _step(state)
-        if state.whole is not None and (state.s >= _SAMPLE_S or state.done or state.stalled):
-            _turn_to(state, state.whole)
+        if state.wider and (state.s >= state.wider[0][0] or state.done or state.stalled):
+            _turn_to(state, *state.wider.pop(0))
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations,
@@ -220,14 +221,26 @@ def _of_all(state: _State, alpha: Floats) -> Floats:
     return found
 
 
-def _turn_to(state: _State, whole: _Part) -> None:
-    """Goes on with all rows from w and b of the sample; the others have no a′ from it, so it comes from z alone."""
-    state.used, state.rows, state.y, state.upper = whole
-    state.whole = state.closed = None
+def _samples(whole: _Part, d: int, seed: int) -> tuple[_Part, list[tuple[float, _Part]]]:
+    """What to begin with, and what comes after: each sample has all rows of the one before."""
+    n, order = len(whole.used), permutation(seed, 0, len(whole.used))
+    first, wider = whole, list[tuple[float, _Part]]()
+    for each, least, last_s in _SAMPLES[::-1]:
+        few = max(each * d, least)
+        if n >= _SAMPLE_WORTH * few:
+            wider.insert(0, (last_s, first))
+            first = whole.take(np.sort(order[:few]), few / n)
+    return first, wider
+
+
+def _turn_to(state: _State, s: float, part: _Part) -> None:
+    """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
+    state.used, state.rows, state.y, state.upper = part
+    state.gram, state.closed = SetGram(part.rows, part.upper), None
     state.done = state.stalled = False
-    state.violation, state.s = nan, _SAMPLE_S
+    state.violation, state.s = nan, s
     state.products = state.dots(state.w)
-    state.centre = np.clip(0.5 + state.s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
+    state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
     state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)
 
 
@@ -276,8 +289,9 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
 
     Where no row bends it, b is taken to have the curvature of one.
     """
+    inside = theta > 0
     rows, theta = _weighted_rows(state.rows, theta)
-    solved = solve_weighted(rows, theta, slope_w)
+    solved = solve_weighted(rows, theta, slope_w, lambda: state.s * state.gram.over(inside, rows, theta / state.s))
     if solved is None:
         return None
     down, across, corner = solved

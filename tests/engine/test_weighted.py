@@ -1,4 +1,4 @@
-"""XᵀΘX against the product of dense matrices, however the rows are cut."""
+"""XᵀΘX, also of sets of rows that change, against the product of dense matrices, however the rows are cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoo import points
 from svmkit import parallel
 from svmkit.data import Rows, dense_rows
 from svmkit.engine import weighted
-from svmkit.engine.weighted import weighted_gram
+from svmkit.engine.weighted import SetGram, weighted_gram
 
 
 @pytest.mark.parametrize("density", [1.0, 0.2])
@@ -24,6 +24,38 @@ def test_it_is_the_product_of_dense_matrices(n: int, density: float, monkeypatch
         single = X.astype(np.float32)
         found, rounded = weighted_gram(dense_rows(single), weights), single.astype(np.float64)
         assert found == pytest.approx(rounded.T @ np.diag(weights) @ rounded, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the rows that come and go where they are few, whichever rows it is given; anew where the set has shrunk to half."""
+    X, _ = points(400, 6, seed=5)
+    X = X.astype(np.float32).astype(np.float64)
+    rows = dense_rows(X.astype(np.float32)) if dense else Rows.from_dense(X)
+    rng = np.random.default_rng(3)
+    weights, inside, before = rng.uniform(0.1, 3.0, 400), rng.random(400) < 0.6, np.zeros(400, dtype=bool)
+    kept, looked_at, ways = SetGram(rows, weights), list[int](), set[int]()
+    of_rows = weighted.weighted_gram
+
+    def counted(some: Rows, of: np.ndarray) -> np.ndarray:
+        looked_at.append(int(np.count_nonzero(of)))
+        return of_rows(some, of)
+
+    monkeypatch.setattr(weighted, "weighted_gram", counted)
+    for step in range(60):
+        looked_at.clear()
+        if step % 2:
+            found = kept.over(inside, rows.take(np.flatnonzero(inside)), weights[inside])
+        else:
+            found = kept.over(inside, rows, np.where(inside, weights, 0.0))
+        assert found == pytest.approx(X[inside].T @ (weights[inside, None] * X[inside]), rel=1e-11, abs=1e-11)
+        assert sum(looked_at) == np.count_nonzero(inside if len(looked_at) == 1 else inside != before)
+        ways.add(len(looked_at))
+        before = inside
+        inside = before ^ (rng.random(400) < (0.03 if step % 9 else 0.7))
+        inside &= rng.random(400) < (1.0 if step < 40 else 0.8)
+    assert ways == {1, 2}
+    assert 0 < np.count_nonzero(inside) < 100
 
 
 def test_the_threads_change_no_bit(threads: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -118,24 +119,26 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
-@pytest.mark.parametrize("few", [1, 20])
-def test_a_sample_first_leads_to_the_same_optimum(few: int, bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even one row of one class; on the way α is feasible, and w is what the sample says."""
+@pytest.mark.parametrize("sizes", [(1,), (20,), (3, 40), (1, 2, 50)])
+def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one row of one class; on the way α is feasible, and w is what the samples say, each with the rows of that before."""
     case = weighted(400, 5, bias, C=10.0)
     case = replace(case, upper=case.upper * (np.arange(400) % 7 > 0))
     plain = run(newton, case, newton.Options(), eps=1e-8)
-    monkeypatch.setattr(newton, "_SAMPLE_ROWS", few)
-    monkeypatch.setattr(newton, "_SAMPLE_ROWS_EACH", 0)
+    monkeypatch.setattr(newton, "_SAMPLES", tuple((0, few, 2.0 ** (2 + number)) for number, few in enumerate(sizes)))
     found = []
     for seed in (1, 1, 2):
         state = newton.start(case, newton.Options(), 1e-8, seed)
-        assert len(state.rows.indptr) == few + 1
-        newton.advance(state, 2)
-        alpha = newton.solution(state).alpha
-        assert alpha is not None
-        assert ((alpha >= 0) & (alpha <= case.upper)).all()
-        assert newton.advance(state, EVERY).done
-        assert state.rows.n == np.count_nonzero(case.upper)
+        used = [state.used]
+        while not newton.advance(state, 1).ended:
+            alpha = newton.solution(state).alpha
+            assert alpha is not None
+            assert ((alpha >= 0) & (alpha <= case.upper)).all()
+            if len(state.used) > len(used[-1]):
+                used.append(state.used)
+        assert state.done
+        assert [len(some) for some in used] == [*sizes, np.count_nonzero(case.upper)]
+        assert all(np.isin(some, more).all() for some, more in pairwise(used))
         found.append(newton.solution(state))
     assert found[0].basis.data.tobytes() == found[1].basis.data.tobytes()
     for one in found:
