@@ -17,7 +17,9 @@ from typing import Any
 Record = dict[str, Any]
 Table = list[list[str]]
 
-OURS, LIBSVM, INTEL = "svmkit", "svm-train", "scikit-learn-intelex"
+OURS, LIBSVM = "svmkit", "svm-train"
+#: Intel's extension in single and in double precision.
+INTEL = ("scikit-learn-intelex", "scikit-learn-intelex-f64")
 
 
 def load(path: Path) -> list[Record]:
@@ -154,10 +156,11 @@ def _time(tool: Record, key: str = "seconds") -> str:
 
 def _against(records: list[Record]) -> Table:
     """svmkit beside svm-train and Intel's extension; the ratios say how many times svmkit's time they take."""
-    head = "data, rows × features|C, gamma|svmkit fit s|command s|svm-train s|÷ fit|÷ command|intelex fit s|÷ fit"
-    table = [f"{head}|objective − svm-train's, relative|violation|test error %|peak MB, svmkit / svm-train".split("|")]
+    head = "data, rows × features|C, gamma|svmkit fit s|command s|svm-train s|÷ fit|÷ command"
+    intel = "|".join(f"intelex {real} fit s|÷ fit|its violation" for real in ("f32", "f64"))
+    table = [f"{head}|{intel}|objective − svm-train's, relative|violation|test error %|peak MB, svmkit / svm-train".split("|")]
     for record in records:
-        ours, theirs, intel = (_tool(record, name) for name in (OURS, LIBSVM, INTEL))
+        ours, theirs, *intels = (_tool(record, name) for name in (OURS, LIBSVM, *INTEL))
         verdict, other = ours["verdict"] or {}, theirs["verdict"] or {}
         apart = (
             f"{(other['dual'] - verdict['dual']) / abs(other['dual']):.1e}" if verdict.get("dual") and other.get("dual") else ""
@@ -168,11 +171,18 @@ def _against(records: list[Record]) -> Table:
                 *_case(record),
                 *(_time(ours, "fit_s"), _time(ours), _time(theirs)),
                 *(ratio(theirs["seconds"], ours["fit_s"]), ratio(theirs["seconds"], ours["seconds"])),
-                *(_time(intel, "fit_s"), ratio(intel["fit_s"], ours["fit_s"])),
+                *(cell for intel in intels for cell in _fit_against(intel, ours)),
                 *(apart, _number(verdict, "violation", "{:.2g}"), _number(verdict, "test_error", "{:.4g}", 100), peak),
             ]
         )
     return table
+
+
+def _fit_against(tool: Record, ours: Record) -> list[str]:
+    return [
+        *(_time(tool, "fit_s"), ratio(tool["fit_s"], ours["fit_s"])),
+        _number(tool["verdict"] or {}, "violation", "{:.2g}"),
+    ]
 
 
 def _commands(records: list[Record]) -> Table:

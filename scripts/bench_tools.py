@@ -30,6 +30,13 @@ OPENMP = "svm-train-omp"
 PROGRAMS = ("svm-train", OPENMP, "thundersvm-train", "liblinear-train", "svm-predict", "svm-predict-omp")
 #: Module to look for, and the name of what it carries.
 MODULES = {"sklearn": "scikit-learn", "sklearnex": "scikit-learn-intelex", "liblinear": "liblinear-official"}
+DOUBLE = "-f64"
+#: Kernel machines of these modules: what bench_worker.py does, and the name it bears in the tables.
+FITS = (
+    ("sklearn", "sklearn", MODULES["sklearn"]),
+    ("sklearnex", "sklearnex", MODULES["sklearnex"]),
+    ("sklearnex", "sklearnex_double", MODULES["sklearnex"] + DOUBLE),
+)
 
 Argv = Callable[[Path, Case, Path], list[str]]
 
@@ -132,14 +139,17 @@ def other_path(program: str) -> str | None:
 def trainers(case: Case, peers: Peers, only: list[str]) -> list[Tool]:
     """svmkit and every peer that can train ``case``, or those named in ``only``, by their own names or their modules'."""
     tools = _linear(peers) if case.linear else _kernel(peers)
-    wanted = {MODULES.get(name, name) for name in only}
-    return [tool for tool in tools if not only or tool.name in wanted]
+    return [tool for tool in tools if not only or any(_is_called(tool, name) for name in only)]
 
 
 def absent(tools: list[Tool], only: list[str]) -> list[str]:
     """Names in ``only`` that none of ``tools`` bears."""
-    here = {tool.name for tool in tools}
-    return [name for name in only if MODULES.get(name, name) not in here]
+    return [name for name in only if not any(_is_called(tool, name) for tool in tools)]
+
+
+def _is_called(tool: Tool, name: str) -> bool:
+    """Of a module all fits are meant, in whichever precision."""
+    return name == tool.name or (name in MODULES and tool.name in (MODULES[name], MODULES[name] + DOUBLE))
 
 
 def _kernel(peers: Peers) -> list[Tool]:
@@ -149,9 +159,9 @@ def _kernel(peers: Peers) -> list[Tool]:
             tools.append(Tool(name, _libsvm(path, "-m", "1000")))
         elif name != "liblinear-train" and not name.startswith("svm-predict"):
             tools.append(Tool(name, _libsvm(path, "-m", "1000"), libsvm_facts))
-    for module in ("sklearn", "sklearnex"):
+    for module, job, name in FITS:
         if module in peers.pythons:
-            tools.append(Tool(MODULES[module], _worker(peers.pythons[module], module), last_line))
+            tools.append(Tool(name, _worker(peers.pythons[module], job), last_line))
     return tools
 
 

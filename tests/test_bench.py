@@ -239,8 +239,11 @@ def test_only_takes_a_tools_name_or_its_modules() -> None:
     peers = bench_tools.Peers({"svm-train": "/bin/svm-train"}, {"sklearnex": "python"})
     only = ["svmkit", "sklearnex", "thundersvm-train"]
     tools = bench_tools.trainers(case, peers, only)
-    assert [tool.name for tool in tools] == ["svmkit", "scikit-learn-intelex"]
+    assert [tool.name for tool in tools] == ["svmkit", "scikit-learn-intelex", "scikit-learn-intelex-f64"]
     assert bench_tools.absent(tools, only) == ["thundersvm-train"]
+    assert [tool.name for tool in bench_tools.trainers(case, peers, ["scikit-learn-intelex-f64"])] == [
+        "scikit-learn-intelex-f64"
+    ]
 
 
 def test_commands_take_turns_and_failures_keep_their_rows(tmp_path: Path) -> None:
@@ -275,6 +278,7 @@ RECORD = {
         tool("svm-train", [30.0, 50.0, 40.0], [], dual=9.9),
         tool("thundersvm-train", [], [], "> 60 s"),
         tool("scikit-learn-intelex", [8.0], [6.3]),
+        tool("scikit-learn-intelex-f64", [9.0], [8.4]),
     ],
 }
 
@@ -293,7 +297,10 @@ def test_tables_say_what_the_records_say() -> None:
     head, row = bench_report._against([RECORD])
     summary = dict(zip(head, row, strict=True))
     assert summary["svm-train s"] == "40"
-    assert [row[head.index("÷ fit")], summary["÷ command"], row[-5]] == ["190", "80", "30"]
+    assert [row[head.index("÷ fit")], summary["÷ command"]] == ["190", "80"]
+    single, double = head.index("intelex f32 fit s"), head.index("intelex f64 fit s")
+    assert row[single : single + 3] == ["6.3", "30", "0.0004"]
+    assert row[double : double + 3] == ["8.4", "40", "0.0004"]
     assert summary["objective − svm-train's, relative"] == "-1.0e-02"
     assert row[:2] == ["set, 32,561 × 123", "1, 0.5"]
     assert bench_report.formatted([head, row]) in bench_report.summary([RECORD])
