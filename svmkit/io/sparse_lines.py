@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from svmkit._jit import compiled, helper, intrinsic
-from svmkit.io.decimals import byte_of, digits_value, first_marked, non_digits, read_number, two_values, word_at
+from svmkit.io.decimals import byte_of, digit_run, digits_value, first_marked, non_digits, read_number, two_values, word_at
 
 # Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
 AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)
@@ -236,6 +236,32 @@ def _other_word(
 
 
 @helper(inline=True)
+def _short_pairs(text: Any, i: int, pair: int, previous: int, data: Any, indices: Any) -> Any:
+    """(place, pairs, last index) after the pairs at i, numbers of at most four digits, that stand in eight bytes with the blank
+    behind them: most often all of a line but the last.
+    """
+    last = len(text) - 8
+    while i <= last:
+        word = word_at(text, i)
+        marks = non_digits(word)
+        digits, end = first_marked(marks), first_marked(marks & (marks - np.uint64(1)))
+        width = end - digits - 1
+        if digits < 1 or digits > 4 or width < 1 or width > 4 or end > 7:
+            break
+        if byte_of(word, digits) != np.uint64(58) or byte_of(word, end) != np.uint64(32):
+            break
+        index, value = two_values(word, digits, width)
+        if index <= previous:
+            break
+        indices[np.uint64(pair)] = index
+        data[np.uint64(pair)] = value
+        previous = index
+        pair += 1
+        i += end + 1
+    return i, pair, previous
+
+
+@helper(inline=True)
 def _line(
     text: Any, i: int, stop: int, row: int, pair: int, n_leading: int, notes: int, tens: Any, fives: Any,
     leading: Any, data: Any, indices: Any, cost: Any, qid: Any, unsettled: Any, state: Any,
@@ -246,27 +272,14 @@ def _line(
     outcome, i = _leading_numbers(text, i, stop, row, n_leading, tens, fives, leading, unsettled, state)
     if outcome != FINE:
         return outcome, i, pair
-    previous = -1
+    previous: Any = -1
     while True:
+        i, pair, previous = _short_pairs(text, _skip_blanks(text, i, stop), pair, previous, data, indices)
         i = _skip_blanks(text, i, stop)
         word = word_at(text, i)
-        marks = non_digits(word)
-        digits = first_marked(marks)
-        is_index = digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58)
-        # Most often the eight bytes hold all of the pair, two numbers of at most four digits, and the blank behind it.
-        end = first_marked(marks & (marks - np.uint64(1)))
-        width = end - digits - 1
-        if is_index and digits < 5 and width > 0 and width < 5 and end < 8 and byte_of(word, end) == np.uint64(32):
-            index, value = two_values(word, digits, width)
-            if index > previous:
-                indices[pair] = index
-                data[pair] = value
-                previous = index
-                pair += 1
-                i += end + 1
-                continue
+        digits = digit_run(word)
         outcome = FINE
-        if is_index:
+        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58):
             after = i + digits + 1
             index = np.int64(digits_value(word, digits))
         elif byte_of(word, 0) == np.uint64(10):

@@ -115,6 +115,17 @@ def test_only_the_last_iterates_count() -> None:
     np.testing.assert_allclose(variables.active.beta, plain(case, K, variables, betas[-span._KEPT :])[0], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_with_a_bias_a_step_that_changes_the_sum_is_not_taken(bias: Bias) -> None:
+    """Iterates whose sums differ by rounding, and combinations that blow that up, leave a step that a bias does not allow."""
+    case, K, variables = case_of(bias, np.inf)
+    betas = iterates(case, K, variables, 4)
+    betas[1][0] += 1e-5
+    moved2 = note_all(variables, case, K, betas).minimise(variables, case.n)
+    assert (moved2 == 0.0) == (bias == "free")
+    assert np.array_equal(variables.active.beta, betas[-1]) == (bias == "free")
+
+
 @pytest.mark.parametrize("lost", ["too few", "forgotten", "other variables"])
 def test_without_two_iterates_of_these_variables_nothing_moves(lost: str) -> None:
     case, K, variables = case_of("free", 1.0)

@@ -250,6 +250,22 @@ def test_a_start_counts_as_moved_from_0() -> None:
     assert state.drift2 == pytest.approx(0.25 * problem.n)
 
 
+def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_need, "suits", lambda *_: False)
+    state = smo.start(large(1300, C=100.0), smo.Options(), 1e-4, 0)
+    block, asked = state.variables.engine.block, list[tuple[int, int]]()
+
+    def counted(rows: Ints, columns: Ints, out: np.ndarray) -> np.ndarray:
+        asked.append((len(rows), len(columns)))
+        return block(rows, columns, out)
+
+    monkeypatch.setattr(state.variables.engine, "block", counted)
+    assert smo.advance(state, EVERY).done
+    assert state.variables.engine.packed.real == "f4"
+    assert state.rounds > 1
+    assert asked == [(1300, 1300)]
+
+
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
     state, progress = run(large(200))
     assert progress.done
