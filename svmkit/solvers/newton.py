@@ -42,9 +42,9 @@ MOST_FEATURES = 4096
 #: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
 #: what violates KKT by more than eps then is rounding.
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
-#: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; and how many times the
-#: rows there must be for one to be worth while.
-_SAMPLES, _SAMPLE_WORTH = ((8, 1024, 2.0), (48, 4096, 32.0)), 6
+#: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; how many times the rows
+#: there must be for one to be worth while; and after how many steps on one the next takes over as well.
+_SAMPLES, _SAMPLE_WORTH, _SAMPLE_STEPS = ((8, 1024, 2.0), (48, 4096, 32.0)), 6, 30
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -107,7 +107,7 @@ class _Part(NamedTuple):
 class _State:
     """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them; w's place 0 is unused.
 
-    ``wider``: the larger samples and at last all rows, each with the s at which it takes over.
+    ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then.
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
     so far, ``violation`` is that of the last α looked at.
     """
@@ -130,6 +130,7 @@ class _State:
     s: float = _FIRST_S
     closed: _Closed | None = None
     steps: int = 0
+    turned: int = 0
     evaluations: int = 0
     violation: float = nan
     done: bool = False
@@ -188,7 +189,7 @@ def advance(state: _State, budget: int) -> Progress:
     last = state.steps + budget
     while state.steps < last and not (state.done or state.stalled):
         _step(state)
-        if state.wider and (state.s >= state.wider[0][0] or state.done or state.stalled):
+        if state.wider and _is_over(state):
             _turn_to(state, *state.wider.pop(0))
     return Progress(
         steps=state.steps,
@@ -233,12 +234,17 @@ def _samples(whole: _Part, d: int, seed: int) -> tuple[_Part, list[tuple[float, 
     return first, wider
 
 
+def _is_over(state: _State) -> bool:
+    """Whether the sample has served."""
+    return state.s >= state.wider[0][0] or state.steps >= state.turned + _SAMPLE_STEPS or state.done or state.stalled
+
+
 def _turn_to(state: _State, s: float, part: _Part) -> None:
     """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
     state.used, state.rows, state.y, state.upper = part
     state.gram, state.closed = SetGram(part.rows, part.upper), None
     state.done = state.stalled = False
-    state.violation, state.s = nan, s
+    state.turned, state.violation, state.s = state.steps, nan, s
     state.products = state.dots(state.w)
     state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
     state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)

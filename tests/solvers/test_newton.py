@@ -146,6 +146,16 @@ def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bi
         assert one.rho == pytest.approx(plain.solution.rho, rel=1e-6, abs=1e-6)
 
 
+def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
+    monkeypatch.setattr(newton, "_SAMPLE_STEPS", 3)
+    state, sizes = newton.start(weighted(400, 5, "free", C=10.0), newton.Options(), 1e-8, 1), []
+    while not newton.advance(state, 1).ended:
+        sizes.append(len(state.used))
+    assert sizes[:6] == [30, 30, 60, 60, 60, 400]
+    assert state.done
+
+
 @pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize(("n", "d", "C"), [(60, 3, 1.0), (60, 90, 1.0), (300, 6, 100.0), (300, 6, 1e-3)])
 def test_w_and_the_threshold_are_the_optimum(n: int, d: int, C: float, bias: Bias) -> None:
