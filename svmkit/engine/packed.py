@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2; or a precomputed kernel's rows.
+    """Rows scaled for one kernel and precision (vector.py): ``data`` s·x, ``half`` s²‖x‖²/2, of rbf; or a precomputed kernel's.
 
     ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
     and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group. In the
@@ -136,9 +136,11 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
         np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.diff(rows.indptr).astype(np.float64) if layout.form == "binary" else rows.sqnorms()
-        half = 0.5 * squares * np.float64(scale) ** 2
+    half = np.zeros(rows.n)
+    if kernel.kind == RBF:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.diff(rows.indptr).astype(np.float64) if layout.form == "binary" else rows.sqnorms()
+            half = 0.5 * squares * np.float64(scale) ** 2
     return Packed(
         real=real,
         form=layout.form,
@@ -149,7 +151,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         half=half.astype(real),
         gram=rows.gram,
         serial=rows.serial,
-        far=real == "f8" and kernel.kind == RBF and layout.form != "binary" and bool((half > FAR_HALF).any()),
+        far=real == "f8" and layout.form != "binary" and bool((half > FAR_HALF).any()),
         few=layout.few,
     )
 

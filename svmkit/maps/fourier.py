@@ -30,6 +30,7 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
+from svmkit.engine.linear import feature_names
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
 from svmkit.maps.landmarks import for_pieces
 from svmkit.maps.stored import real, truth, whole
@@ -65,7 +66,7 @@ class FourierMap:
 
     def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
-        columns = self._frequencies(np.unique(rows.indices).astype(np.int64))
+        columns = self._frequencies(feature_names(rows).astype(np.int64))
         phases = rng.uniforms(self.seed, _PHASES, 0, self.dim)
         features = np.empty((rows.n, self.dim), dtype=np.float32) if out is None else out
         with np.errstate(over="ignore"):
