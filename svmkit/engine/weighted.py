@@ -21,6 +21,8 @@ _VALUES, _PIECES, _PIECE_ROWS = 1 << 20, 4, 512
 #: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
 #: which a matrix over features scales.
 _MOST_BY_ROWS = 1e7
+#: A sum of squares may have been so many times what it is, before rounding of what went counts.
+_LARGEST_PEAK = 64.0
 #: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
 _RIDGE = 1e-13
 
@@ -82,25 +84,30 @@ class SetGram:
     """Σ weights_i x_i x_iᵀ (d, d) over a set of the rows, for sets that change little from one to the next.
 
     Rows that have come are added and those that went are taken off. What rounding leaves of these stays, so the sum is made
-    anew where the set is half of the largest since, as where half of it has changed.
+    anew where half of the set has changed, or a sum of squares has been far larger since: of a few rows with huge values, too.
     """
 
     def __init__(self, rows: Rows, weights: Floats) -> None:
         self._rows, self._weights = rows, weights
-        self._inside, self._largest = np.zeros(rows.n, dtype=bool), 0
-        self._sum = np.zeros((0, 0))
+        self._inside = np.zeros(rows.n, dtype=bool)
+        self._sum, self._peak = np.zeros((0, 0)), np.zeros(0)
 
     def over(self, inside: Bools, rows: Rows, weights: Floats) -> Floats:
         """The sum over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0."""
-        changed, size = np.flatnonzero(inside != self._inside), int(np.count_nonzero(inside))
-        if 2 * max(len(changed), self._largest - size) >= size:
-            self._sum, self._largest = weighted_gram(rows, weights), size
-        else:
-            came = inside[changed]
-            self._sum = self._sum + self._of(changed[came]) - self._of(changed[~came])
-            self._largest = max(self._largest, size)
+        changed = np.flatnonzero(inside != self._inside)
+        if not (2 * len(changed) < np.count_nonzero(inside) and self._brought_up(changed, inside[changed])):
+            self._sum = weighted_gram(rows, weights)
+            self._peak = self._sum.diagonal().copy()
         self._inside = inside
         return self._sum
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _brought_up(self, changed: Ints, came: Bools) -> bool:
+        """Adds and takes off the rows ``changed``; whether the sum is as good as new."""
+        more = self._sum + self._of(changed[came])
+        self._sum = more - self._of(changed[~came])
+        self._peak = np.maximum(self._peak, more.diagonal())
+        return bool((self._peak <= _LARGEST_PEAK * self._sum.diagonal()).all())
 
     def _of(self, some: Ints) -> Floats:
         return weighted_gram(self._rows.take(some), self._weights[some])
