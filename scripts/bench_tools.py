@@ -30,6 +30,7 @@ OPENMP = "svm-train-omp"
 PROGRAMS = ("svm-train", OPENMP, "thundersvm-train", "liblinear-train", "svm-predict", "svm-predict-omp")
 #: Module to look for, and the name of what it carries.
 MODULES = {"sklearn": "scikit-learn", "sklearnex": "scikit-learn-intelex", "liblinear": "liblinear-official"}
+#: What the names of fits in double precision end with.
 DOUBLE = "-f64"
 #: Kernel machines of these modules: what bench_worker.py does, and the name it bears in the tables.
 FITS = (
