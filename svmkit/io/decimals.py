@@ -36,7 +36,7 @@ def tables() -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
 
 
 @intrinsic
-def _load8() -> Any:
+def load8() -> Any:
     """load8(bytes, offset): the eight bytes there as one number, the first byte lowest."""
     from llvmlite import ir
     from numba import types
@@ -51,6 +51,27 @@ def _load8() -> Any:
         return types.uint64(array, types.int64), code
 
     return numba_intrinsic(load8)
+
+
+@intrinsic
+def marks64() -> Any:
+    """marks64(bytes, offset): a bit for each of the 64 bytes from the offset on, set where it is no decimal digit."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def marks64(typing: Any, array: Any, offset: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, args[0])
+            wide = ir.VectorType(ir.IntType(8), 64)
+            place = builder.bitcast(builder.gep(view.data, [args[1]]), wide.as_pointer())
+            digits = builder.sub(builder.load(place, align=1), ir.Constant(wide, [48] * 64))
+            marked = builder.icmp_unsigned(">", digits, ir.Constant(wide, [9] * 64))
+            return builder.bitcast(marked, ir.IntType(64))
+
+        return types.uint64(array, types.int64), code
+
+    return numba_intrinsic(marks64)
 
 
 @intrinsic
@@ -114,13 +135,19 @@ def _trailing_zeros() -> Any:
 
 
 @helper()
+def lowest(marks: Any) -> Any:
+    """The place of the lowest bit set; 64 for none."""
+    return np.int64(_trailing_zeros(marks))
+
+
+@helper()
 def word_at(text: Any, i: int) -> Any:
     """Eight bytes of ``text`` from i, zeros beyond its end; the text has eight bytes or more."""
     beyond = i + 8 - len(text)
     if beyond <= 0:
-        return _load8(text, i)
+        return load8(text, i)
     half = np.uint64(4 * beyond)  # in two halves: a shift by 64 bits is undefined
-    return (_load8(text, len(text) - 8) >> half) >> half
+    return (load8(text, len(text) - 8) >> half) >> half
 
 
 @helper()

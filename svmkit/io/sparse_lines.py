@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from svmkit._jit import compiled, helper, intrinsic
-from svmkit.io.decimals import byte_of, digit_run, digits_value, first_marked, non_digits, read_number, two_values, word_at
+from svmkit.io.decimals import byte_of, digit_run, digits_value, load8, lowest, marks64, read_number, two_values, word_at
 
 # Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
 AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)
@@ -236,28 +236,74 @@ def _other_word(
 
 
 @helper(inline=True)
-def _short_pairs(text: Any, i: int, pair: int, previous: int, data: Any, indices: Any) -> Any:
-    """(place, pairs, last index) after the pairs at i, numbers of at most four digits, that stand in eight bytes with the blank
-    behind them: most often all of a line but the last.
+def _plain_value(text: Any, start: int, marks: Any, begun: int, tens: Any) -> Any:
+    """(value, place after it, marks behind that) of ``[-]digits[.digits]`` at ``start``; place −1 where that is not what stands
+    there, 0 where the 64 bytes from ``begun`` on, which ``marks`` is about, end before it does.
     """
-    last = len(text) - 8
-    while i <= last:
-        word = word_at(text, i)
-        marks = non_digits(word)
-        digits, end = first_marked(marks), first_marked(marks & (marks - np.uint64(1)))
-        width = end - digits - 1
-        if digits < 1 or digits > 4 or width < 1 or width > 4 or end > 7:
-            break
-        if byte_of(word, digits) != np.uint64(58) or byte_of(word, end) != np.uint64(32):
-            break
-        index, value = two_values(word, digits, width)
-        if index <= previous:
-            break
-        indices[np.uint64(pair)] = index
-        data[np.uint64(pair)] = value
-        previous = index
-        pair += 1
-        i += end + 1
+    negative = text[start] == 45
+    if negative:
+        start += 1
+        marks = marks & (marks - np.uint64(1))
+    if marks == np.uint64(0):
+        return 0.0, 0, marks
+    end = begun + lowest(marks)
+    digits = end - start
+    if digits < 1 or digits > 8:
+        return 0.0, -1, marks
+    value = np.float64(np.int64(digits_value(load8(text, start), digits)))
+    if text[end] == 46:
+        marks = marks & (marks - np.uint64(1))
+        if marks == np.uint64(0):
+            return 0.0, 0, marks
+        start = end + 1
+        end = begun + lowest(marks)
+        places = end - start
+        if places < 1 or places > 8 or places + digits > 15:
+            return 0.0, -1, marks
+        part = np.float64(np.int64(digits_value(load8(text, start), places)))
+        value = (value * tens[places] + part) / tens[places]  # of numbers that are exact: rounded once
+    return (-value if negative else value), end, marks & (marks - np.uint64(1))
+
+
+@helper(inline=True)
+def _plain_pairs(text: Any, i: int, pair: int, previous: int, tens: Any, data: Any, indices: Any) -> Any:
+    """(place, pairs, last index) after the pairs at i of the plainest kind, ``digits:[-]digits[.digits]`` with at most eight
+    digits on either side of colon and point and 15 in all of a value, a blank or the line's end behind them.
+
+    Where words end is read off 64 bytes at once, so that no pair waits for the one before it to be understood.
+    """
+    last = len(text) - 72  # what begins within the 64 bytes may take eight more
+    begun = -1
+    while i <= last and i > begun:
+        begun = i
+        marks = marks64(text, begun)
+        while marks != np.uint64(0):
+            colon = begun + lowest(marks)
+            width = colon - i
+            if text[colon] != 58 or width < 1 or width > 8:
+                return i, pair, previous
+            marks = marks & (marks - np.uint64(1))
+            end = begun + lowest(marks)
+            digits = end - colon - 1
+            if width <= 4 and digits >= 1 and digits <= 3 and text[end] == 32 and marks != np.uint64(0):
+                index, value = two_values(load8(text, i), width, digits)
+                marks = marks & (marks - np.uint64(1))
+            else:
+                value, end, marks = _plain_value(text, colon + 1, marks, begun, tens)
+                if end == 0:
+                    break
+                if end < 0 or (text[end] != 32 and text[end] != 10):
+                    return i, pair, previous
+                index = np.int64(digits_value(load8(text, i), width))
+            if index <= previous:
+                return i, pair, previous
+            indices[np.uint64(pair)] = index
+            data[np.uint64(pair)] = value
+            previous = index
+            pair += 1
+            if text[end] == 10:
+                return end, pair, previous
+            i = end + 1
     return i, pair, previous
 
 
@@ -274,7 +320,7 @@ def _line(
         return outcome, i, pair
     previous: Any = -1
     while True:
-        i, pair, previous = _short_pairs(text, _skip_blanks(text, i, stop), pair, previous, data, indices)
+        i, pair, previous = _plain_pairs(text, _skip_blanks(text, i, stop), pair, previous, tens, data, indices)
         i = _skip_blanks(text, i, stop)
         word = word_at(text, i)
         digits = digit_run(word)

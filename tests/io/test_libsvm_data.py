@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,21 @@ def test_file_that_ends_with_its_page(tmp_path: Path, pages: int) -> None:
 
 
 # --- any number of threads, pieces and unsettled numbers ----------------------------------------------------------------------
+
+
+def test_nothing_behind_the_text_is_touched(tmp_path: Path) -> None:
+    """The page behind it is gone from the file: to read there is a fatal error. Pairs begin at every place near the end."""
+    page, path = mmap.PAGESIZE, tmp_path / "data"
+    for line in ("1:1", "12:34", "1:-1.5", "1234567:1.23456789012"):
+        for zeros in range(1, 16):
+            words = [line.replace(":", f"{k}:") for k in range(10, 90)]
+            ending = ("1" + "0" * zeros + " " + " ".join(words)).encode()
+            path.write_bytes(b"#" + b"x" * (page - len(ending) - 2) + b"\n" + ending + b"\n" * page)
+            with path.open("r+b") as file:
+                text = np.frombuffer(mmap.mmap(file.fileno(), 2 * page), dtype=np.uint8)
+                file.truncate(page)
+            values = parse(text[:page]).data
+            assert values.tolist() == [float(word.partition(":")[2]) for word in words]
 
 
 def long_text(n_lines: int, odd: bool) -> bytes:

@@ -123,7 +123,17 @@ def outcome(path: Path, text: bytes) -> list[Row] | int:
     return rows
 
 
+#: The quick loop over plain pairs stays 72 bytes away from the end of the text.
+MORE = b"\n1 " + b" ".join(b"%d:1" % k for k in range(1, 20)) + b"\n"
+
+
 def assert_as_expected(path: Path, text: bytes) -> None:
+    """Of the text as it is, and with another line behind it."""
+    assert_outcome(path, text)
+    assert_outcome(path, text + MORE)
+
+
+def assert_outcome(path: Path, text: bytes) -> None:
     got, expected = outcome(path, text), expected_outcome(text)
     assert got == expected, text
     if isinstance(got, list) and isinstance(expected, list):  # 0 == −0, so look at the bits too
@@ -314,6 +324,24 @@ def test_whole_numbers_of_every_length(tmp_path: Path) -> None:
     found = outcome(tmp_path / "data", "\n".join(written).encode())
     assert isinstance(found, list)
     assert [pairs for _, pairs, _, _ in found] == rows
+
+
+def test_plain_decimals_of_every_length(tmp_path: Path) -> None:
+    """On both sides of what the quick loop takes: eight digits before and behind the point, 15 in all."""
+    draw, rows, written = random.Random(7), [], []
+
+    def digits(least: int, most: int) -> str:
+        return "".join(draw.choices("0123456789", k=draw.randint(least, most)))
+
+    for _ in range(3000):
+        pairs = []
+        for index in sorted({draw.randrange(10 ** draw.randint(1, 9)) for _ in range(draw.randint(1, 12))}):
+            pairs.append((index, draw.choice(["", "", "-"]) + digits(1, 10) + draw.choice(["", ".", "." + digits(1, 10)])))
+        written.append("1 " + " ".join(f"{index}:{value}" for index, value in pairs) + draw.choice(["", " "]))
+        rows.append([(index, bits(float(value))) for index, value in pairs])
+    found = outcome(tmp_path / "data", "\n".join(written).encode())
+    assert isinstance(found, list)
+    assert [[(index, bits(value)) for index, value in pairs] for _, pairs, _, _ in found] == rows
 
 
 def test_count_takes_any_range_of_any_bytes() -> None:
