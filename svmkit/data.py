@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Nonzeros that are worked on at a time where the work takes memory of its own.
-NONZEROS_AT_A_TIME = 1 << 20
+#: Nonzeros that are squared at a time: few, so that the squares stay in the cache and take no new memory.
+_SQUARED_AT_A_TIME = 1 << 15
 
 #: How rows are stored; see ``Rows``.
 Form = Literal["sparse", "dense"]
@@ -90,7 +90,7 @@ class Rows(NamedTuple):
         sums = np.zeros(self.n)
         filled = np.flatnonzero(np.diff(self.indptr))
         ends = np.append(self.indptr[:-1][filled], self.indptr[-1])
-        for first, last in row_blocks(ends, NONZEROS_AT_A_TIME):
+        for first, last in row_blocks(ends, _SQUARED_AT_A_TIME):
             values = self.data[ends[first] : ends[last]].astype(np.float64, copy=False)
             with np.errstate(over="ignore"):
                 sums[filled[first:last]] = np.add.reduceat(values * values, ends[first:last] - ends[first])

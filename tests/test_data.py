@@ -20,7 +20,7 @@ GRAM = ROWS._replace(gram=RNG.normal(size=(60, 4)), serial=np.arange(60) % 4 + 1
 @pytest.fixture(params=[1, 7, 1 << 20])
 def at_a_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     size: int = request.param
-    monkeypatch.setattr(data, "NONZEROS_AT_A_TIME", size)
+    monkeypatch.setattr(data, "_SQUARED_AT_A_TIME", size)
     return size
 
 

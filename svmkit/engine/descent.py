@@ -23,7 +23,7 @@ from numpy import float64, int64, uint64
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.linear import ADD, DOT, ROWS, arrays, places
+from svmkit.engine.linear import ADD, DOT, ROWS, add_ones, arrays, dot_ones, places
 from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 from svmkit.engine.rng import put_in_order
 
@@ -186,12 +186,18 @@ def _descend(sweep: Any, settle: Any) -> Any:
     return descend_loop
 
 
-_loops = {
-    form: compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{form}")(
-        _descend(_sweep(DOT[form], ADD[form], ASK_FOR_ROW[form]), _settle(DOT[form], ADD[form]))
-    )
-    for form, rows in ROWS.items()
-}
+def _compiled(name: str, rows: str, dot: Any, add: Any, ask_for_row: Any) -> Any:
+    loop = _descend(_sweep(dot, add, ask_for_row), _settle(dot, add))
+    return compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{name}")(loop)
+
+
+_loops = {form: _compiled(form, rows, DOT[form], ADD[form], ASK_FOR_ROW[form]) for form, rows in ROWS.items()}
+_loops["ones"] = _compiled("ones", ROWS["sparse"], dot_ones, add_ones, ASK_FOR_ROW["sparse"])
+
+
+def loop_for(rows: Rows) -> str:
+    """The loop that suits ``rows``: by their form, or one that leaves values alone where all are 1, a tenth quicker."""
+    return "ones" if rows.form == "sparse" and bool((rows.data == 1.0).all()) else rows.form
 
 
 @compiled("void(i8[:], i8[:], f8[:], i8)")
@@ -205,14 +211,14 @@ def begin(order: Any, counts: Any, numbers: Any, seed: Any) -> None:
 
 
 def descend(
-    rows: Rows, variables: Floats, order: Ints, counts: Ints, numbers: Floats, seed: int, eps: float, shrinking: bool,
-    budget: int, enough: int, w: Floats,
+    loop: str, rows: Rows, variables: Floats, order: Ints, counts: Ints, numbers: Floats, seed: int, eps: float,
+    shrinking: bool, budget: int, enough: int, w: Floats,
 ) -> int:  # fmt: skip
-    """Goes on for at most ``budget`` visits, and returns how many it took: fewer where counts[WHY] says so.
+    """Goes on for at most ``budget`` visits by the ``loop``; returns how many it took, fewer where counts[WHY] says so.
 
     That is at the end of a sweep over all examples that has met ``eps`` (MET) or moved none (IDLE), or of one in which
     ``enough`` visits are reached (ENOUGH); the next sweep has then been begun. Without ``shrinking`` all stay active.
     """
     args = variables, order, counts, numbers, seed, eps, int(shrinking), budget, enough, places(rows, w)
-    used: int = _loops[rows.form](*arrays(rows), *args)
+    used: int = _loops[loop](*arrays(rows), *args)
     return used

@@ -42,6 +42,30 @@ def dot_row(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     return (a + b) + (c + d)
 
 
+@helper(ORDERED)
+def dot_ones(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
+    """``dot_row`` of a row whose values are all 1, to the bit."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    k, end = uint64(k0), uint64(k1)
+    while k + _THREE < end:
+        a += w[uint32(indices[k])]
+        b += w[uint32(indices[k + _ONE])]
+        c += w[uint32(indices[k + _TWO])]
+        d += w[uint32(indices[k + _THREE])]
+        k += _TWO + _TWO
+    while k < end:
+        a += w[uint32(indices[k])]
+        k += _ONE
+    return (a + b) + (c + d)
+
+
+@helper(ORDERED)
+def add_ones(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> None:
+    """``add_row`` of a row whose values are all 1."""
+    for k in range(uint64(k0), uint64(k1)):
+        w[uint32(indices[k])] += step
+
+
 @helper(REASSOCIATED)
 def dot_dense(indices: Any, data: Any, k0: Any, k1: Any, w: Any) -> Any:
     """w · row, in registers of several sums."""

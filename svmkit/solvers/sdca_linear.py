@@ -30,6 +30,7 @@ class LinearForm:
         self.violation = nan
         self.done = self.stalled = self._ended = False
         (self.rows,) = renumbered(problem.rows)
+        self.loop = descent.loop_for(self.rows)
         start = problem.dual().start
         self.variables = np.stack([start, problem.upper, self.rows.sqnorms(), problem.y], axis=1)
         self.alpha = self.variables[:, 0]
@@ -44,8 +45,8 @@ class LinearForm:
             self._ended = False
             return 0
         used = descent.descend(
-            *(self.rows, self.variables, self.order, self.counts, self.numbers, self.seed, self.eps, self.shrinking),
-            *(budget, int(min(enough, _EVER)), self.w),
+            *(self.loop, self.rows, self.variables, self.order, self.counts, self.numbers),
+            *(self.seed, self.eps, self.shrinking, budget, int(min(enough, _EVER)), self.w),
         )
         self.evaluations += used
         if self.counts[descent.SWEEPS]:

@@ -124,7 +124,7 @@ def test_a_descent_is_the_plain_one(rows_of: Callable[[Floats], Rows], shrinking
     for number in range(60):
         busy = whole.sweep(number)
         while counts[descent.SWEEPS] == number:
-            args = rows, variables, order, counts, numbers, 1, 1e-300, shrinking
+            args = rows.form, rows, variables, order, counts, numbers, 1, 1e-300, shrinking
             used = descent.descend(*args, budget, whole.visits - total, w)
             assert 0 < used <= budget
             total += used
@@ -151,7 +151,26 @@ def test_a_descent_says_that_the_tolerance_is_met_or_that_nothing_moves() -> Non
     for eps, why in ((1e-3, descent.MET), (-1.0, descent.IDLE)):
         descent.begin(order, counts, numbers, 1)
         while counts[descent.WHY] == 0:
-            descent.descend(rows, variables, order, counts, numbers, 1, eps, True, 1000, 1 << 62, w)
+            descent.descend(rows.form, rows, variables, order, counts, numbers, 1, eps, True, 1000, 1 << 62, w)
         assert counts[descent.WHY] == why
         assert counts[descent.ACTIVE] == rows.n
     assert (variables[:, 0] == variables[:, 1]).all()
+
+
+def test_rows_of_ones_have_a_loop_that_comes_to_the_same_bits() -> None:
+    X = (np.random.default_rng(8).random((400, 30)) < 0.3).astype(np.float64)
+    y = np.where(np.random.default_rng(9).random(400) < 0.5, 1.0, -1.0)
+    rows = Rows.from_dense(X)
+    assert descent.loop_for(rows) == "ones"
+    assert descent.loop_for(Rows.from_dense(2.0 * X)) == "sparse"
+    assert descent.loop_for(single(X)) == "dense"
+    found = []
+    for loop in ("ones", "sparse"):
+        w, order = np.zeros(rows.n_features + 1), np.arange(rows.n)
+        variables = np.stack([np.zeros(400), np.full(400, 0.7), rows.sqnorms(), y], axis=1)
+        counts, numbers = np.empty(descent.N_COUNTS, np.int64), np.empty(descent.N_NUMBERS)
+        descent.begin(order, counts, numbers, 1)
+        descent.descend(loop, rows, variables, order, counts, numbers, 1, 1e-9, True, 50 * rows.n, 1 << 62, w)
+        found.append((w.tobytes(), variables.tobytes(), order.tobytes()))
+        assert w.any()
+    assert found[0] == found[1]
