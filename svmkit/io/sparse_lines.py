@@ -319,9 +319,14 @@ def _line(
     if outcome != FINE:
         return outcome, i, pair
     previous: Any = -1
+    plain = True
     while True:
-        i, pair, previous = _plain_pairs(text, _skip_blanks(text, i, stop), pair, previous, tens, data, indices)
         i = _skip_blanks(text, i, stop)
+        if plain:
+            so_far = pair
+            i, pair, previous = _plain_pairs(text, i, pair, previous, tens, data, indices)
+            plain = pair > so_far  # where a line's numbers are long, most often all are
+            i = _skip_blanks(text, i, stop)
         word = word_at(text, i)
         digits = digit_run(word)
         outcome = FINE
