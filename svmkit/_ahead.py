@@ -1,6 +1,6 @@
 """Compiling on other cores: processes that fill the store with what this one will need next, or with everything.
 
-Processes, because numba holds Python's lock while it works. ``python -m svmkit._ahead MODULE…`` compiles what the modules mark,
+Processes, because numba holds Python's lock while it works. Each compiles what some modules mark,
 leaving out what other processes have claimed (_store.py), until all is done or its standard input is closed: so it learns that
 the process which started it has ended.
 """
@@ -16,6 +16,8 @@ from svmkit import _jit, _store
 
 #: The modules whose code most runs need once they have read their data.
 _AFTER_READING = ("svmkit.engine.by_need", "svmkit.engine.qp", "svmkit.engine.table")
+#: With ``-m`` modules would be looked for in the user's folder first.
+_BEGIN = r"import sys; sys.path[:] = sys.argv.pop(1).split('\n'); from svmkit._ahead import main; main(sys.argv[1:])"
 _started: list[Any] = []  # keeps their standard input open for as long as this process lives
 
 
@@ -29,13 +31,19 @@ def start(modules: Iterable[str], processes: int = 1) -> None:
     """Starts processes that compile the functions of ``modules``; where that fails, nothing is lost but time."""
     import subprocess
 
-    command = [sys.executable, "-m", "svmkit._ahead", *modules]
     for _ in range(processes):
         try:
-            started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            started = subprocess.Popen(
+                command(modules), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
         except OSError:
             return
         _started.append(started)
+
+
+def command(modules: Iterable[str]) -> list[str]:
+    """What such a process runs; it looks for modules where this one does."""
+    return [sys.executable, "-c", _BEGIN, "\n".join(sys.path), *modules]
 
 
 def main(modules: Sequence[str]) -> None:
@@ -53,7 +61,3 @@ def main(modules: Sequence[str]) -> None:
         if select.select([sys.stdin], [], [], 0)[0]:
             return
         function.load(wait=False)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -123,9 +123,9 @@ class Learner:
         if self.upper[row] > 0:  # those of weight 0 take no part
             self.solver.learn(self.state, row, self.y[row])
 
-    def finish(self, interrupted: Callable[[], bool]) -> None:
-        """The solver's work at the end, while nobody interrupts it."""
-        finish(self.solver, self.state, interrupted)
+    def finish(self, interrupted: Callable[[], bool]) -> Progress | None:
+        """The solver's work at the end; None where somebody interrupts it."""
+        return finish(self.solver, self.state, interrupted)
 
     def model(self) -> Model:
         """The model so far."""
@@ -190,7 +190,8 @@ def learn_pool(
             n_asked += 1
         course.learn(row, label)
         status = course.given_up() or course.used_up()
-    learner.finish(interrupted)
+    ended = learner.finish(lambda: course.given_up() is not None)
+    status = status or (course.given_up() if ended is None else Status.STALLED if ended.stalled else None)
     last = course.tell()
     return ActiveResult(learner.model(), status or Status.COMPLETED, last, n_asked)
 

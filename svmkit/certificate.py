@@ -4,7 +4,8 @@ For the C-form (problem.py) and any 0 ≤ α ≤ C, with yᵀα = 0 where the bi
 
     primal = ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))   ≥   optimum   ≥   dual = Σ α_i − ½ Σ_ij β_i β_j K_ij,    β_i = y_i α_i
 
-so the gap certifies a model without trust in its solver; what rounding may have added is taken from the dual. The violation is
+so the gap certifies a model whoever made it; what rounding may have added is taken from the dual. Where the solver's last check
+has float64 kernel values of all that matters, they serve here too. The violation is
 that of α: with F = y − Kβ and the box [A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
 
     free bias   m − M,  m = max F over β < B,  M = min F over β > A    (Keerthi et al. 2001; LIBSVM's -e)
@@ -136,9 +137,10 @@ def _between(primal: float, norm2: float, point: DualPoint) -> Certificate:
 
 
 def float32_margin(largest_kernel: float, weights2: float) -> float:
-    """How far Σ_j weight_j K_ij from float32 kernel values has to lie from a bound to be beyond it for certain.
+    """How far Σ_j weight_j K_ij from float32 kernel values has to lie from a bound of a few units to be taken to be beyond it.
 
-    From the largest |K_ii| and Σ weight²: errors of kernel values are taken for independent.
+    From the largest |K_ii| and Σ weight²: errors of a row's kernel values are taken for independent of one another. What they
+    have in common moves the sum by that share of itself, which is nothing near such a bound.
     """
     return _CLEAR * _TYPICAL_ERROR * largest_kernel * sqrt(weights2)
 
@@ -256,9 +258,9 @@ def _norm2(problem: Problem, solution: Solution, responses: Floats) -> float:
 
 def balanced(alpha: Floats, y: Floats) -> Floats:
     """α with yᵀα = 0 to rounding, the heavier class scaled down; unchanged where it holds already."""
-    heavy, light = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
-    if abs(heavy - light) <= 1e-10 * (heavy + light):
+    positive, negative = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
+    if abs(positive - negative) <= 1e-10 * (positive + negative):
         return alpha
-    side = 1.0 if heavy > light else -1.0
-    factor = min(heavy, light) / max(heavy, light)
+    side = 1.0 if positive > negative else -1.0
+    factor = min(positive, negative) / max(positive, negative)
     return np.where(y == side, alpha * factor, alpha)

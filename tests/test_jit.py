@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from svmkit import _jit, _store
+from svmkit import _ahead, _jit, _store
 from svmkit._jit import compiled, helper
 from svmkit.engine import qp, rng  # noqa: F401  (rng: for the registry)
 
@@ -138,7 +138,9 @@ def _increment(i: int) -> int:
 @pytest.mark.parametrize("stdin", [subprocess.PIPE, subprocess.DEVNULL], ids=["open", "closed"])
 def test_a_second_process_compiles_ahead_while_the_first_lives(stdin: int, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k != "SVMKIT_JIT"} | {"SVMKIT_CACHE": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-m", "svmkit._ahead", "svmkit.engine.rng"], stdin=stdin, env=env) as second:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "numpy.py").write_text("raise SystemExit('a file of the user was run')\n")
+    with subprocess.Popen(_ahead.command(["svmkit.engine.rng"]), stdin=stdin, env=env, cwd=tmp_path / "here") as second:
         assert second.wait() == 0
     names = {path.stem for path in tmp_path.rglob("*.o")}
     imported = ("svmkit.engine.rng.", "svmkit.gather.")

@@ -1,7 +1,7 @@
 """The dual over a few rows, taken from a feasible point to its optimum: what an online SVM does with S at the end.
 
 Solves    max Σ y_s α_s − ½ Σ_st α_s α_t K_st   s.t.  Σ α_s const,  lower ≤ α ≤ upper        (signed α; g = y − Kα)
-Stops     max g over {α < upper} − min g over {α > lower} ≤ eps, or where rounding lets no pair move
+Stops     max g over {α < upper} − min g over {α > lower} ≤ eps; stalled where rounding lets no pair move, or that hardly falls
 Memory    the rows, packed; a q × q block; some vectors of their number
 
 Pair steps are taken in blocks of the worst violators, as in block SMO; one fused product a block brings g up to date. Members
@@ -25,7 +25,8 @@ from svmkit.engine.space import aligned
 
 _BLOCK = 1024
 _SHRINK_ROUNDS = 4
-#: Steps in a block at most; and between looks at whether the violation still falls: to this share, else so often, it ends.
+#: Steps in a block at most; and between reviews of whether the violation has fallen to this share of what it was when it last
+#: had: it has stalled after so many that it has not.
 _BLOCK_STEPS, _REVIEW_STEPS, _REVIEW_SHARE, _REVIEWS = 65_536, 5_000_000, 0.8, 4
 
 
@@ -44,7 +45,8 @@ class _Open:
 
 
 class Finishing:
-    """A run over ``rows`` of ``engine`` from ``alpha`` with gradient ``g``, all (k,); ``ended`` says when it is over.
+    """A run over ``rows`` of ``engine`` from ``alpha`` with gradient ``g``, all (k,); ``ended`` says when it is over,
+    ``stalled`` that the violation has not come down to ``eps``.
 
     Signed α and g are β and F of active.py.
     """
@@ -55,7 +57,7 @@ class Finishing:
         self.eps = eps
         self.steps = 0
         self.violation = inf
-        self.ended = False
+        self.ended = self.stalled = False
         self._before = engine.evaluations
         whole = Variables(np.arange(len(rows)), engine.packed.take(rows), alpha.copy(), g.copy(), lower, upper)
         self._variables = ActiveSet(engine, rows, True, whole)
@@ -134,13 +136,15 @@ class Finishing:
         self._previous, self._open = block.place, None
         self._rounds += 1
         if self.steps >= self._next_review:
-            self._idle = 0 if self._least <= _REVIEW_SHARE * self._reviewed else self._idle + 1
-            self._reviewed = min(self._reviewed, self._least)
+            if self._least <= _REVIEW_SHARE * self._reviewed:
+                self._reviewed, self._idle = self._least, 0
+            else:
+                self._idle += 1
             self._next_review = self.steps + _REVIEW_STEPS
         if len(changed) == 0 or self._idle >= _REVIEWS:
             self._previous = self._variables.restore(self._previous)
             self._extremes()
-            self.ended = True
+            self.ended, self.stalled = True, self.violation > self.eps
         elif self._rounds % _SHRINK_ROUNDS == 0:
             self._extremes()
             self._previous = self._variables.shrink(self._previous)

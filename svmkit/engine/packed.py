@@ -43,6 +43,10 @@ _MOST_PLACES, _MOST_NUMBERS = 64, 1 << 22
 _FREQUENT_SHARE = 1 / 32
 
 
+#: A tile that holds every feature.
+_NO_TILE = 1 << 40
+
+
 class Layout(NamedTuple):
     """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's, and
     whether rows have ``few`` ones, for binary.py's.
@@ -136,11 +140,11 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
         np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
-    half = np.zeros(rows.n)
-    if kernel.kind == RBF:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.diff(rows.indptr).astype(np.float64) if layout.form == "binary" else rows.sqnorms()
-            half = 0.5 * squares * np.float64(scale) ** 2
+    half = np.zeros(rows.n, dtype=real)
+    if kernel.kind == RBF and layout.form == "binary":
+        half[:] = 0.5 * np.diff(rows.indptr) * scale**2
+    elif kernel.kind == RBF:
+        _halve_squares[real](rows.indptr, indices, data, TILE_FEATURES if layout.form == "tiled" else _NO_TILE, half)
     return Packed(
         real=real,
         form=layout.form,
@@ -148,7 +152,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         indptr=rows.indptr,
         indices=indices,
         data=data,
-        half=half.astype(real),
+        half=half,
         gram=rows.gram,
         serial=rows.serial,
         far=real == "f8" and layout.form != "binary" and bool((half > FAR_HALF).any()),
@@ -178,6 +182,25 @@ def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: 
 
 
 _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8, i4[:], R[:])")
+
+
+def _squares(indptr: Any, indices: Any, data: Any, tile: Any, half: Any) -> None:
+    """Half of ⟨x, x⟩ of each row, added up as the loops over rows add up ⟨x, z⟩, which is in tiles in tiled.py: so that it is
+    the same to the bit where x = z, and K(x, x) is 1.
+    """
+    for r in range(len(indptr) - 1):
+        total = part = half.dtype.type(0.0)
+        last = 0
+        for k in range(indptr[r], indptr[r + 1]):
+            if indices[k] // tile != last:
+                total += part
+                part = half.dtype.type(0.0)
+                last = indices[k] // tile
+            part += data[k] * data[k]
+        half[r] = half.dtype.type(0.5) * (total + part)
+
+
+_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, R[:])")
 
 
 def training_precision(rows: Rows, kernel: Kernel) -> Real:

@@ -194,7 +194,7 @@ def check_writable(path: str) -> None:
         raise OutputError(f"can't write {path!r}: this is no file name")
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
-    if os.path.isdir(target):
+    if os.path.isdir(target) or path.endswith(os.sep):
         raise OutputError(f"can't write {path}: it is a folder; name a file in it")
     if os.path.exists(target) and not os.access(target, os.W_OK):
         raise OutputError(f"can't write {path}: permission denied; the file is write-protected")
@@ -273,10 +273,13 @@ def _opened(path: str, opening: Callable[[], BinaryIO]) -> Iterator[Output]:
 
 
 def _written_in_place(path: str) -> bool:
-    """Whether a rename cannot or must not replace ``path``: a stream, a device, or a name for an open file."""
+    """Whether a rename cannot or must not replace ``path``: a stream, a device, a name for an open file, or a file that may be
+    written in a folder that may not.
+    """
     if path == "-" or os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
         return True
-    return os.path.exists(path) and not os.path.isfile(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    return os.path.exists(path) and not (os.path.isfile(path) and os.access(folder, os.W_OK | os.X_OK))
 
 
 def _open_in_place(path: str) -> BinaryIO:

@@ -103,10 +103,7 @@ def fit(
 
 
 def from_dict(stored: dict[str, Any]) -> NystroemMap:
-    """The map that ``to_dict`` stored. Raises ModelError where something is missing or does not fit.
-
-    Older versions stored ``origin`` besides, the training row that each landmark is; it says nothing of the map.
-    """
+    """The map that ``to_dict`` stored. Raises ModelError where something is missing or does not fit."""
     landmarks = Rows(
         data=reals(stored, "data"),
         indices=counts(stored, "indices").astype(np.int32),

@@ -80,6 +80,7 @@ class State:
     finished_steps: int = 0
     finished_evaluations: int = 0
     completed: bool = False
+    stalled: bool = False
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
@@ -138,7 +139,8 @@ def progress(state: State) -> Progress:
         steps=int(state.support.steps) + state.finished_steps + (finishing.steps if finishing else 0),
         kernel_evaluations=state.support.evaluations + state.finished_evaluations + _finishing_evaluations(state),
         violation=finishing.violation if finishing else state.support.delta,
-        completed=state.completed,
+        completed=state.completed and not state.stalled,
+        stalled=state.stalled,
         n_support=int(np.count_nonzero(_point(state)[0])),
     )
 
@@ -250,9 +252,9 @@ def _finish(state: State, budget: int) -> int:
     if state.finishing.ended:
         state.finished_steps += state.finishing.steps
         state.finished_evaluations += _finishing_evaluations(state)
+        state.completed, state.stalled = True, state.finishing.stalled
         state.finishing = None
         support.refresh()
-        state.completed = True
     return used
 
 
@@ -298,7 +300,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Learns the examples in order; returns (k,) f(x) of each just before it was learned, 0 where S was empty."""
     support = state.support
-    state.completed = False
+    state.completed = state.stalled = False
     own = support.slots[ROW, support.members()]
     kept = state.rows.take(own)
     state.rows = stack([kept, rows]) if kept.n else rows

@@ -191,7 +191,7 @@ def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
     """rho for F as it is at β: the mean of −F over free variables, else the middle of its bounds, 0 where there are none."""
     free = (lower < beta) & (beta < upper)
     if free.any():
-        return -float(F[free].mean())
+        return 0.0 - float(F[free].mean())
     ends = [F[beta < upper].max(initial=-np.inf), F[beta > lower].min(initial=np.inf)]
     finite = [end for end in ends if np.isfinite(end)]
-    return -float(np.mean(finite)) if finite else 0.0
+    return 0.0 - float(np.mean(finite)) if finite else 0.0

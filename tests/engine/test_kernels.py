@@ -70,6 +70,20 @@ def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     assert Engine(rows, Kernel(RBF, 0.1)).packed.form == form
 
 
+@pytest.mark.parametrize("real", ["f4", "f8"])
+def test_rbf_of_a_row_and_itself_or_its_like_is_exactly_1(path: str, real: packed.Real) -> None:
+    """However large gamma: else rounding alone would tell a row from its copy, and set rho where classes balance."""
+    X = sparse_matrix(60, 300, 0.4, seed=5, scale=3.0)
+    X[30:] = X[:30]
+    engine = Engine(Rows.from_dense(X), Kernel(RBF, 0.7), real)
+    assert engine.packed.form == path
+    every = np.arange(60)
+    K = engine.block(every, every)
+    assert (np.diagonal(K) == 1.0).all()
+    assert (np.diagonal(K, 30) == 1.0).all()
+    assert (K[0, 1:30] < 1.0).all()
+
+
 def test_features_that_many_columns_have_come_first() -> None:
     """In wide rows, by the basis: 300 of them here, of which there are lines for the most frequent only."""
     rng = np.random.default_rng(19)

@@ -263,6 +263,26 @@ def test_check_writable_says_why_not(tmp_path: Path) -> None:
             write(path, b"")
 
 
+def test_a_name_that_ends_like_a_folders_is_none_of_a_file(tmp_path: Path) -> None:
+    for path in (f"{tmp_path}/new/", f"{tmp_path}/old/"):
+        (tmp_path / "old").write_bytes(b"old")
+        with pytest.raises(OutputError, match="it is a folder; name a file in it"):
+            check_writable(path)
+    assert (tmp_path / "old").read_bytes() == b"old"
+
+
+def test_a_file_may_be_written_where_none_may_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As LIBSVM's tools write it: in place, since a folder that is write-protected takes no new file to rename."""
+    (tmp_path / "m").write_bytes(b"the old model")
+    before, access = (tmp_path / "m").stat().st_ino, os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and access(path, mode))
+    with atomic_output(str(tmp_path / "m")) as output:
+        output.write(b"new")
+    assert ((tmp_path / "m").read_bytes(), (tmp_path / "m").stat().st_ino) == (b"new", before)
+    with pytest.raises(OutputError, match="permission denied; no file may be made in"):
+        check_writable(str(tmp_path / "other"))
+
+
 def test_check_writable_sees_permissions(tmp_path: Path) -> None:
     """Permissions bind everyone but root, so the check runs as nobody where the tests run as root."""
     locked, file = tmp_path / "locked", tmp_path / "file"

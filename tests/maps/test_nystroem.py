@@ -100,12 +100,6 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
     assert np.array_equal(again.transform(some_rows(3)), made.transform(some_rows(3)))
 
 
-def test_what_older_versions_stored_besides_is_no_matter() -> None:
-    made = nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0)
-    again = maps.from_dict(made.to_dict() | {"origin": [3, 1, -1]})
-    assert np.array_equal(again.transform(some_rows(3)), made.transform(some_rows(3)))
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -69,12 +69,10 @@ def say(text: str) -> None:
 
 
 def inform(text: str) -> None:
-    """Writes what is good to know but no result; where it cannot be written the work goes on. A reader who left ends it."""
+    """Writes what is good to know but no result; where it cannot be written the work goes on."""
     try:
         say(text)
-    except BrokenPipeError:
-        raise
-    except OSError:  # closed, or a full disk: training for hours is not lost over that
+    except OSError:  # closed, a full disk, or a reader that has seen enough: training for hours is not lost over that
         pass
 
 
