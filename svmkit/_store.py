@@ -12,6 +12,7 @@ import platform
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -22,6 +23,8 @@ from typing import Any, TextIO
 from svmkit import _link
 
 _KEPT_STORES = 3
+#: Behind the code in its file: to run what a full disk or a crash has left of it ends the process.
+_SUM_BYTES = 4
 #: Lines of /proc/cpuinfo that tell what a CPU can do, on x86 and on ARM.
 _CPU_LINES = {"vendor_id", "cpu family", "model", "stepping", "flags"} | {
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
@@ -29,14 +32,20 @@ _CPU_LINES = {"vendor_id", "cpu family", "model", "stepping", "flags"} | {
 
 
 def get(name: str) -> bytes:
-    """The stored object code of function ``name``; empty where there is none."""
+    """The stored object code of function ``name``; empty where there is none, or what there is has been damaged."""
     folder = store()
     if folder is None:
         return b""
     try:
-        return (folder / f"{name}.o").read_bytes()
+        content = (folder / f"{name}.o").read_bytes()
     except OSError:
         return b""
+    code, sum_of_it = content[:-_SUM_BYTES], content[-_SUM_BYTES:]
+    return code if sum_of_it == _checksum(code) else b""
+
+
+def _checksum(code: bytes) -> bytes:
+    return zlib.crc32(code).to_bytes(_SUM_BYTES, "little")
 
 
 def has(name: str) -> bool:
@@ -183,7 +192,7 @@ def put(name: str, code: bytes) -> None:
     path = folder / f"{name}.o"
     temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        temporary.write_bytes(code)
+        temporary.write_bytes(code + _checksum(code))
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)

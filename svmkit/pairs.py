@@ -143,7 +143,7 @@ def costs(C: float, weights: Floats) -> Floats:
     with np.errstate(over="ignore"):
         upper: Floats = C * weights
     if not np.isfinite(upper).all():
-        raise DataError(f"C {C:g} times an example's weights (-w, cost:) is too large for a double; lower them")
+        raise DataError(f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is too large for a double")
     return upper
 
 

@@ -69,7 +69,7 @@ def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
     if lost and not foreign_rows(model).any():
         raise DataError(
             f"--certificate: support vector {lost[0] + 1} of the model is no example of the data",
-            "it must be the very training set; vectors that approx --model has moved are not in it",
+            "it must be the very training set; landmarks of --map nystroem and vectors of approx --model are not in it",
         )
     return where
 

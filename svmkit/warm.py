@@ -42,9 +42,11 @@ def check_solver(name: str) -> None:
 def join(dataset: Dataset, model: Model) -> Warm:
     """The data with those of the model's support vectors added that are not among them, each with its class's label, weight 1.
 
-    Raises ModelError for a model that is no classifier or holds no examples to go on from.
+    Raises ModelError for a model that is no classifier or holds no examples to go on from, and for rows of a kernel matrix.
     """
     _check(model)
+    if dataset.rows.precomputed:
+        raise ModelError("--init: the data are rows of a kernel matrix (-t 4): no support vector can be added to them")
     assert model.labels is not None
     labels, members = group_classes(dataset.y, usable_examples(dataset))
     by_label = dict(zip(labels.tolist(), members, strict=True))

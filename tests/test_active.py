@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from zoo import points
 
+from svmkit import active
 from svmkit.active import ActiveResult, Learner, learn_pool
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows
@@ -18,7 +19,7 @@ from svmkit.io.model_libsvm import write_model
 from svmkit.model import Model, answers
 from svmkit.solvers import lasvm, solver
 from svmkit.solvers.base import run
-from svmkit.trace import ActiveRow, Status
+from svmkit.trace import ActiveRow, Limits, Progress, Status
 
 LABELS = np.array([3, 8])
 CONFIG = TrainConfig(solver="lasvm", C=2.0, gamma=0.4)
@@ -65,6 +66,31 @@ def test_every_row_is_asked_for_once(selection: str, n_begin: int) -> None:
     found, asked = course(replace(CONFIG, solver_options=(("selection", selection),)), n_begin)
     assert sorted(asked) == list(range(400))
     assert (found.status, found.last.labels, found.n_asked) == (Status.COMPLETED, 400, 400)
+
+
+def test_the_time_limit_holds_for_the_work_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(active.Clock, "seconds", lambda self: clock[0])
+
+    def endless() -> Progress:
+        clock[0] += 1.0
+        return Progress(0, 0)
+
+    monkeypatch.setattr(lasvm, "finish", lambda state, budget: endless())
+    found, asked = course(limits=Limits(time_limit_s=5.0), max_labels=20)
+    assert (found.status, clock[0], len(asked)) == (Status.TIME_LIMIT, 5.0, 20)
+
+
+def test_a_signal_during_the_work_at_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_often = iter([False] * 30)
+    monkeypatch.setattr(lasvm, "finish", lambda state, budget: Progress(0, 0))
+    found, _ = course(interrupted=lambda: next(asked_often, True), max_labels=10)
+    assert found.status is Status.INTERRUPTED
+
+
+def test_a_finishing_that_stalls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lasvm, "finish", lambda state, budget: Progress(0, 0, stalled=True))
+    assert course(max_labels=10)[0].status is Status.STALLED
 
 
 def test_the_whole_pool_is_what_the_solver_makes_of_known_labels(tmp_path: Any) -> None:

@@ -101,6 +101,23 @@ def test_without_a_place_for_claims_all_succeed(folder: Path | None, monkeypatch
         assert second
 
 
+@pytest.mark.parametrize("damage", ["cut by a byte", "a byte changed", "cut to nothing", "other text"])
+def test_damaged_code_is_none(store: Path, damage: str) -> None:
+    _store.put("f", b"machine code")
+    assert _store.get("f") == b"machine code"
+    whole = (store / "f.o").read_bytes()
+    damaged = {
+        "cut by a byte": whole[:-1],
+        "a byte changed": b"M" + whole[1:],
+        "cut to nothing": b"",
+        "other text": b"hello, world",
+    }
+    (store / "f.o").write_bytes(damaged[damage])
+    assert _store.get("f") == b""
+    _store.put("f", b"machine code")
+    assert _store.get("f") == b"machine code"
+
+
 def test_code_that_another_process_compiles_is_waited_for(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     function = compiled("i8(i8)", name="waited_for")(_increment)
     function.__module__ = "svmkit.tests"

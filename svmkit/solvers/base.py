@@ -251,7 +251,8 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
 
     A violation of v leaves a gap of at most v Σ C_i: where it is larger, rounding has hidden most of the violation.
     """
-    close = not certificate.gap > 2.0 * eps * float(upper.sum())
+    with np.errstate(over="ignore"):
+        close = not certificate.gap > 2.0 * eps * float(upper.sum())
     if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
         return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
     if status is Status.STALLED and close and certificate.violation <= eps:

@@ -10,8 +10,8 @@ Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: 
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
-Memory    the rows, a copy of half of them, or as many as features, at most, a few d × d matrices, some vectors of length n; a step costs d³ and,
-          for rows that came between the bounds or went alone, d² multiplications each; 30 to 80 steps in all
+Memory    the rows, a copy of half of them, or as many as features, at most, a few d × d matrices, some vectors of length n;
+          a step costs d³ and, for rows that came between the bounds or went alone, d² multiplications each. 30 to 80 steps
 Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
 """
 

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
+from svmkit.certificate import balanced
 from svmkit.data import Floats, Ints
 from svmkit.engine import level, water
 from svmkit.engine.kernels import Engine
@@ -231,7 +232,11 @@ def solution(state: _State) -> Solution:
     rho = 0.0
     if state.problem.bias == "free":
         rho = -found.b / found.level if found.level < inf else -_constant(state)
-    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=coef[origin], rho=rho)
+    alpha = None
+    if state.done and not len(origin):  # w = 0 is the optimum: as much α as the equality allows
+        upper = state.problem.upper
+        alpha = balanced(upper, state.problem.y) if state.problem.bias == "free" else upper
+    return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, alpha=alpha)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from zoo import named, points, problem
 
 from svmkit import solvers
 from svmkit.data import Floats, Rows
-from svmkit.engine import rng, support
+from svmkit.engine import finishing, rng, support
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
@@ -436,8 +436,8 @@ def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> 
         state, responses = stream_of(case, chunk, lasvm.Options(cache_mb=cache_mb))
         assert responses.tobytes() == f.tobytes()
         assert lasvm.progress(state) == lasvm.progress(whole)
-        for finishing in (False, True):
-            if finishing:
+        for at_the_end in (False, True):
+            if at_the_end:
                 while not lasvm.finish(state, 3).ended:
                     pass
                 while not lasvm.finish(whole, EVERY).ended:
@@ -542,3 +542,16 @@ def test_options_that_cannot_be(options: lasvm.Options, says: str) -> None:
 def test_streams_that_cannot_be(stream: Stream, options: lasvm.Options, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         lasvm.start_stream(stream, options, EPS, 0)
+
+
+def test_a_finishing_that_stalls_ends_the_run_as_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as one whose epochs are over, which says nothing of the tolerance."""
+    monkeypatch.setattr(finishing, "_REVIEW_STEPS", 2_000)
+    monkeypatch.setattr(finishing, "_BLOCK_STEPS", 500)
+    draw = np.random.default_rng(1)
+    y = np.where(np.arange(300) % 2 == 0, 1.0, -1.0)
+    X = (1e4 * (draw.normal(size=300) + 0.5 * y))[:, None]
+    problem = Problem(Rows.from_dense(X), y, np.full(300, 100.0), Kernel(LINEAR))
+    result = run(lasvm, problem, lasvm.Options(), eps=1e-9)
+    assert result.status is Status.STALLED
+    assert result.certificate.violation > 1e-9

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from zoo import named
 
+from svmkit.certificate import Certificate
 from svmkit.problem import Problem, Solution
 from svmkit.solvers import base
-from svmkit.solvers.base import SolverResult
+from svmkit.solvers.base import SolverResult, verdict
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 CASE = named("300 rows, rbf")
@@ -248,3 +249,28 @@ def test_a_row_is_the_certificate_of_that_moment() -> None:
         certificate = base.certify(CASE, found)
         assert (row.primal, row.dual, row.violation) == (certificate.primal, certificate.dual, certificate.violation)
         assert row.kernel_evaluations == 10 * row.steps
+
+
+@pytest.mark.parametrize(
+    ("status", "violation", "noise", "gap", "expected"),
+    [
+        (Status.CONVERGED, 1e-3, 0.0, 0.0, Status.CONVERGED),
+        (Status.CONVERGED, 1.9e-3, 1.0, 0.0, Status.CONVERGED),  # rounding counts as far as eps
+        (Status.CONVERGED, 2.1e-3, 1.0, 0.0, Status.STALLED),
+        (Status.CONVERGED, 1.1e-3, 0.0, 0.0, Status.STALLED),
+        (Status.CONVERGED, 0.0, 0.0, 0.021, Status.STALLED),  # 2 eps Σ C is 0.02
+        (Status.STALLED, 1e-3, 0.0, 0.0, Status.CONVERGED),
+        (Status.STALLED, 1e-3, 0.0, 0.021, Status.STALLED),
+        (Status.COMPLETED, 1e-3, 0.0, 0.0, Status.COMPLETED),
+        (Status.COMPLETED, 1.1e-3, 0.0, 0.0, Status.MAX_ITER),
+        (Status.TIME_LIMIT, 0.0, 0.0, 0.0, Status.TIME_LIMIT),
+    ],
+)
+def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise: float, gap: float, expected: Status) -> None:
+    certificate = Certificate(primal=gap, dual=0.0, gap=gap, violation=violation, noise=noise)
+    assert verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
+
+
+def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
+    certificate = Certificate(primal=0.0, dual=0.0, gap=0.0, violation=0.0)
+    assert verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED

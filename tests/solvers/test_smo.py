@@ -369,9 +369,20 @@ def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
     X, y = zoo.points(500, 6, seed=23, noise=0.3)
     problem = replace(zoo.problem(X * 10.0 ** np.linspace(0, 4, 6), y, Kernel(LINEAR), 100.0), bias=bias)
     if not useful:
-        monkeypatch.setattr(newton, "nearest", lambda state: (np.zeros(500), 2.0))
+        far = np.zeros(500)  # feasible, and worse than what pair steps have
+        for side in (1.0, -1.0):
+            far[np.flatnonzero(y == side)[:200]] = 100.0
+        monkeypatch.setattr(newton, "nearest", lambda state: (far, 2.0))
         monkeypatch.setattr(smo_w, "_HIDDEN", np.inf)
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, 0)
+    if not useful:
+        while state.to_w is None:
+            smo.advance(state, 1)
+        before = smo_state.current(state)[0]
+        while state.to_w is not None:
+            smo.advance(state, 1)
+        assert before.any()
+        assert np.count_nonzero(smo_state.current(state)[0] != before) <= 2  # one pair step may have followed
     progress = smo.advance(state, 1_000_000)
     assert progress.done == useful
     K = oracle.kernel_matrix(problem)

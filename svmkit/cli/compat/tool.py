@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from svmkit.cli import streams
@@ -70,10 +70,8 @@ def say(text: str) -> None:
 
 def inform(text: str) -> None:
     """Writes what is good to know but no result; where it cannot be written the work goes on."""
-    try:
+    with suppress(OSError):  # closed, a full disk, or a reader that has seen enough: training for hours is not lost over that
         say(text)
-    except OSError:  # closed, a full disk, or a reader that has seen enough: training for hours is not lost over that
-        pass
 
 
 def warn(text: str) -> None:
