@@ -11,9 +11,10 @@ import pytest
 import zoo
 
 from svmkit import certificate
-from svmkit.certificate import Certificate, certify, kkt_violation, total
+from svmkit.certificate import Certificate, certify, float32_margin, kkt_violation, total
 from svmkit.data import Rows
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
@@ -279,3 +280,19 @@ def test_of_several_machines_a_violation_that_is_not_known_makes_the_largest_unk
     assert all(math.isnan(value) for value in (found.dual, found.gap, found.violation))
     assert total(both[:1]) == both[0]
     assert total([]) == Certificate(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("gamma", "common"), [(0.1, 0.0), (0.2, 0.5), (0.05, 1.5)])
+def test_sums_of_float32_values_near_the_margin_are_off_by_less_than_their_margin(gamma: float, common: float) -> None:
+    """Of an SVM's own weights, balanced and at their bounds mostly; and not by so little that the margin could be nothing."""
+    X, y = zoo.points(3000, 8, seed=12, noise=0.2)
+    problem = Problem(Rows.from_dense(X + common), y, np.full(3000, 1.0), Kernel(RBF, gamma))
+    assert training_precision(problem.rows, problem.kernel) == "f4"
+    found = base.run(smo, problem, smo.Options(), eps=1e-3).solution
+    sums = [cross_apply(problem.rows, found.basis, problem.kernel, found.coef[:, None], real)[:, 0] for real in ("f8", "f4")]
+    exact, rough = sums
+    near = np.abs(exact - found.rho) < 3.0
+    assert np.count_nonzero(near) > 2000
+    worst, margin = np.abs(exact - rough)[near].max(), float32_margin(1.0, float(found.coef @ found.coef))
+    assert worst < 0.5 * margin
+    assert worst > 1e-4 * margin

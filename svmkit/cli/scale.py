@@ -60,6 +60,8 @@ def command(
             raise UsageError("the lower limit must be below the upper one, and both finite")
     if data == restore == "-":
         raise UsageError("DATA and --restore cannot both be standard input")
+    if output == save == "-":
+        raise UsageError("OUTPUT and --save cannot both be standard output")
     files.check_output(output, data, *([restore] if restore else []))
     if save is not None:
         files.check_output(save, data, output)

@@ -104,6 +104,7 @@ def test_what_leaves_the_range_of_doubles_is_refused_by_feature(tmp_path: Path) 
         (["-u", "inf", "d"], 2, "limit"),
         (["-l", "-1e308", "-u", "1e308", "d"], 2, "limit"),
         (["-r", "-", "-"], 2, "standard input"),
+        (["-s", "-", "data"], 2, "standard output"),
     ],
 )
 def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, data: str, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def parse(argv: list[str]) -> Call:
                 raise Usage("unknown option")
     if not call.upper > call.lower or (call.label_limits and not call.label_limits[1] > call.label_limits[0]):
         raise SvmkitError("inconsistent lower/upper specification")
+    if call.save == "-":
+        raise SvmkitError("cannot save ranges to standard output (-s -): the scaled data go there")
     if call.restore is not None and call.save is not None:
         raise SvmkitError("cannot use -r and -s simultaneously")
     if len(arguments.rest) != 1:
