@@ -108,17 +108,7 @@ def fit(
     _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
-    clock = Clock()
-
-    def heed() -> None:
-        if interrupted():
-            raise Abandoned("stopped while the map was made; nothing was trained, nothing was written")
-        if config.time_limit_s is not None and clock.seconds() >= config.time_limit_s:
-            raise Abandoned(
-                f"--time-limit {config.time_limit_s:g}: over before the map was made; nothing was trained, nothing was written"
-            )
-
-    on_map = None if config.map is None else mapped.map_data(dataset, used, kernel, config, holdout, heed)
+    on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted)
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
 
     def certified(pair: Pair, result: SolverResult) -> SolverResult:
@@ -150,6 +140,23 @@ def fit(
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
     seconds = time_spent(machines) + (0.0 if on_map is None else on_map.seconds)
     return FitResult(model, results, status, sv_index, seconds)
+
+
+def _on_a_map(
+    dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None, interrupted: Callable[[], bool]
+) -> mapped.Mapped:
+    """The map and what it makes of the data; raises Abandoned."""
+    clock = Clock()
+
+    def heed() -> None:
+        if interrupted():
+            raise Abandoned("stopped while the map was made; nothing was trained, nothing was written")
+        if config.time_limit_s is not None and clock.seconds() >= config.time_limit_s:
+            raise Abandoned(
+                f"--time-limit {config.time_limit_s:g}: over before the map was made; nothing was trained, nothing was written"
+            )
+
+    return mapped.map_data(dataset, used, kernel, config, holdout, heed)
 
 
 def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:
