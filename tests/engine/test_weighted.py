@@ -7,7 +7,7 @@ import pytest
 from zoo import points
 
 from svmkit import parallel
-from svmkit.data import Rows, dense_rows
+from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import weighted
 from svmkit.engine.weighted import SetGram, weighted_gram
 
@@ -69,3 +69,42 @@ def test_the_threads_change_no_bit(threads: None) -> None:
         parallel.use_threads(count)
         found.append(weighted_gram(Rows.from_dense(X), np.arange(500.0)))
     assert found[0].tobytes() == found[1].tobytes()
+
+
+def solved(X: Floats, theta: Floats, slope: Floats) -> weighted.Solved:
+    rows = Rows.from_dense(X)
+    found = weighted.solve_weighted(rows, theta, slope, lambda: weighted.weighted_gram(rows, theta))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("n", "d"), [(12, 30), (40, 7)], ids=["by rows", "by features"])
+def test_what_a_step_asks_of_the_matrix(n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the dense inverse; where rows are fewer, by them, and by features to the same."""
+    draw = np.random.default_rng(n)
+    X, theta, slope = draw.normal(size=(n, d)), draw.uniform(0.1, 5.0, n), np.append(0.0, draw.normal(size=d))
+    H = np.eye(d) + X.T @ (theta[:, None] * X)
+    pull = X.T @ theta
+    expected = np.linalg.solve(H, slope[1:]), np.linalg.solve(H, pull)
+    corner = theta.sum() - pull @ expected[1]
+    calls: list[str] = []
+    for name in ("_by_rows", "_by_features"):
+        whole = getattr(weighted, name)
+        monkeypatch.setattr(weighted, name, lambda *args, name=name, whole=whole: (calls.append(name), whole(*args))[1])
+    first = solved(X, theta, slope)
+    monkeypatch.setattr(weighted, "_MOST_BY_ROWS", -1.0)
+    second = solved(X, theta, slope)
+    assert calls == ["_by_rows" if n < d else "_by_features", "_by_features"]
+    for found in (first, second):
+        np.testing.assert_allclose(found.down[1:], expected[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.across[1:], expected[1], rtol=1e-9, atol=1e-12)
+        assert found.corner == pytest.approx(corner, rel=1e-8)
+
+
+def test_features_that_copy_one_another_leave_it_solvable() -> None:
+    """With weights so large that the unit matrix is lost in rounding."""
+    X = np.repeat(np.random.default_rng(3).normal(size=(50, 3)), 4, axis=1)
+    found = solved(X, np.full(50, 1e20), np.append(0.0, np.ones(12)))
+    assert np.isfinite(found.down).all()
+    assert np.isfinite(found.across).all()
+    np.testing.assert_allclose(X @ found.across[1:], np.linalg.lstsq(X, np.ones(50), rcond=None)[0] @ X.T, atol=1e-4)

@@ -12,12 +12,13 @@ from numpy.testing import assert_allclose
 
 from svmkit import fit as fit_module
 from svmkit import parallel, schedule
+from svmkit.certificate import DualPoint
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
 from svmkit.engine import by_need
 from svmkit.fit import FitResult, fit
 from svmkit.io.model_libsvm import model_text
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel, Solution
 from svmkit.solvers import smo, smo_together
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
@@ -240,3 +241,13 @@ def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch
     fit(DATA, replace(CONFIG, max_evaluations=10**6))
     fit(DATA, CONFIG, warm=join(DATA, first))
     assert together == []
+
+
+def test_a_point_that_is_out_of_balance_is_left_to_smo() -> None:
+    """Its certificate would be of another one."""
+    y = np.array([1.0, -1.0])
+    solution = Solution(Rows.from_dense(np.array([[1.0], [-1.0]])), np.arange(2), np.array([0.5, -0.5]), 0.0)
+    for alpha, kept in ((np.array([0.5, 0.5]), True), (np.array([0.5, 0.5 + 1e-6]), False)):
+        responses = np.array([1.0, -1.0])  # of a linear kernel: on the margin
+        point = DualPoint(y, np.full(2, 2.0), Kernel(LINEAR), "free", 1.0, y * alpha, responses)
+        assert (smo_together._result(solution, point, 1e-3, 1, 4) is not None) == kept
