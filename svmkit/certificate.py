@@ -5,8 +5,8 @@ For the C-form (problem.py) and any 0 ≤ α ≤ C, with yᵀα = 0 where the bi
     primal = ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))   ≥   optimum   ≥   dual = Σ α_i − ½ Σ_ij β_i β_j K_ij,    β_i = y_i α_i
 
 so the gap certifies a model whoever made it; what rounding may have added is taken from the dual. Where the solver's last check
-has float64 kernel values of all that matters, they serve here too. The violation is
-that of α: with F = y − Kβ and the box [A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
+has float64 kernel values of all that matters, they serve here too. The violation is that of α: with F = y − Kβ and the box
+[A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
 
     free bias   m − M,  m = max F over β < B,  M = min F over β > A    (Keerthi et al. 2001; LIBSVM's -e)
     no bias     the largest projected gradient: F where β < B, −F where β > A

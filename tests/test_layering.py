@@ -45,7 +45,7 @@ SHARED = {
         "reference",
         "row_cache",
     }
-    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger", "by_need", "space"},
+    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger", "by_need", "space", "reviews"},
     "maps": {"landmarks", "stored"},
     "solvers": {
         "base",

@@ -1,7 +1,8 @@
 """The dual over a few rows, taken from a feasible point to its optimum: what an online SVM does with S at the end.
 
 Solves    max Σ y_s α_s − ½ Σ_st α_s α_t K_st   s.t.  Σ α_s const,  lower ≤ α ≤ upper        (signed α; g = y − Kα)
-Stops     max g over {α < upper} − min g over {α > lower} ≤ eps; stalled where rounding lets no pair move, or that hardly falls
+Stops     max g over {α < upper} − min g over {α > lower} ≤ eps; stalled where rounding lets no pair move, or
+          that hardly falls (reviews.py)
 Memory    the rows, packed; a q × q block; some vectors of their number
 
 Pair steps are taken in blocks of the worst violators, as in block SMO; one fused product a block brings g up to date. Members
@@ -21,13 +22,13 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import qp
 from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
+from svmkit.engine.reviews import Reviews
 from svmkit.engine.space import aligned
 
 _BLOCK = 1024
 _SHRINK_ROUNDS = 4
-#: Steps in a block at most; and between reviews of whether the violation has fallen to this share of what it was when it last
-#: had: it has stalled after so many that it has not.
-_BLOCK_STEPS, _REVIEW_STEPS, _REVIEW_SHARE, _REVIEWS = 65_536, 5_000_000, 0.8, 4
+#: Steps in a block at most.
+_BLOCK_STEPS = 65_536
 
 
 @dataclass
@@ -67,8 +68,8 @@ class Finishing:
         self._K = aligned((size, size), engine.packed.real)
         self._scratch = [aligned(size, engine.packed.real) for _ in range(2)]
         self._rounds = 0
-        self._least = self._reviewed = inf
-        self._next_review, self._idle = _REVIEW_STEPS, 0
+        self._least = inf
+        self._reviews = Reviews(len(rows))
 
     @property
     def evaluations(self) -> int:
@@ -135,13 +136,7 @@ class Finishing:
         self.engine.apply(active.packed, self.rows[active.number[block.place[changed]]], -change[changed], active.F)
         self._previous, self._open = block.place, None
         self._rounds += 1
-        if self.steps >= self._next_review:
-            if self._least <= _REVIEW_SHARE * self._reviewed:
-                self._reviewed, self._idle = self._least, 0
-            else:
-                self._idle += 1
-            self._next_review = self.steps + _REVIEW_STEPS
-        if len(changed) == 0 or self._idle >= _REVIEWS:
+        if len(changed) == 0 or self._reviews.has_stalled(self.steps, self._least):
             self._previous = self._variables.restore(self._previous)
             self._extremes()
             self.ended, self.stalled = True, self.violation > self.eps

@@ -13,6 +13,7 @@ import numpy as np
 
 from svmkit.engine.active import Variables
 from svmkit.engine.pivots import MOST_FREE
+from svmkit.engine.reviews import Reviews
 
 #: From this share of the first violation on a run is near the minimum.
 _NEAR_SHARE = 0.1
@@ -24,9 +25,6 @@ _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
 #: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
 _W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
-#: Pair steps between reviews of a run: the first number, or the second a variable. It has stalled when the violation stays
-#: above the third, as a share of what it was, for so many reviews.
-_REVIEW_STEPS, _REVIEW_STEPS_EACH, _REVIEW_SHARE, _REVIEWS = 5_000_000, 50, 0.8, 4
 
 
 class Pace:
@@ -35,9 +33,8 @@ class Pace:
     def __init__(self, n: int, eps: float) -> None:
         self._n, self._eps = n, eps
         self._first = 0.0
-        self._least = self._reviewed = inf
-        self._every = max(_REVIEW_STEPS, _REVIEW_STEPS_EACH * n)
-        self._next_review, self._idle = _REVIEW_STEPS, 0
+        self._least = inf
+        self._reviews = Reviews(n)
         self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
         self._gain = _NEWTON_GAIN
         self._w_was_tried = False
@@ -53,14 +50,7 @@ class Pace:
 
     def has_stalled(self, steps: int) -> bool:
         """After ``steps`` pair steps, whether the least violation has hardly fallen for some time."""
-        if steps < self._next_review:
-            return False
-        if self._least <= _REVIEW_SHARE * self._reviewed:
-            self._reviewed, self._idle = self._least, 0
-        else:
-            self._idle += 1
-        self._next_review = steps + self._every
-        return self._idle >= _REVIEWS
+        return self._reviews.has_stalled(steps, self._least)
 
     def newton_is_quicker(self, violation: float, work: float, active: Variables) -> bool:
         """Whether rounds, at the pace of late, would take longer than Newton steps from here; ``work`` is all done so far."""

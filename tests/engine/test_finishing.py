@@ -7,7 +7,7 @@ import pytest
 from zoo import points
 
 from svmkit.data import Floats, Rows
-from svmkit.engine import finishing
+from svmkit.engine import finishing, reviews
 from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, Kernel
@@ -58,7 +58,7 @@ def unscaled() -> tuple[Floats, Floats]:
 
 def test_a_violation_that_hardly_falls_is_said_to_have_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
     """After four reviews without a fifth less than when it last had fallen so far; gradients are true then."""
-    monkeypatch.setattr(finishing, "_REVIEW_STEPS", 2_000)
+    monkeypatch.setattr(reviews, "_STEPS", 2_000)
     monkeypatch.setattr(finishing, "_BLOCK_STEPS", 500)
     X, y = unscaled()
     run, K = begun(X, y, 100.0, Kernel(LINEAR), 1e-9)

@@ -15,7 +15,7 @@ from zoo import named, points, problem
 
 from svmkit import solvers
 from svmkit.data import Floats, Rows
-from svmkit.engine import finishing, rng, support
+from svmkit.engine import finishing, reviews, rng, support
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
@@ -546,7 +546,7 @@ def test_streams_that_cannot_be(stream: Stream, options: lasvm.Options, says: st
 
 def test_a_finishing_that_stalls_ends_the_run_as_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not as one whose epochs are over, which says nothing of the tolerance."""
-    monkeypatch.setattr(finishing, "_REVIEW_STEPS", 2_000)
+    monkeypatch.setattr(reviews, "_STEPS", 2_000)
     monkeypatch.setattr(finishing, "_BLOCK_STEPS", 500)
     draw = np.random.default_rng(1)
     y = np.where(np.arange(300) % 2 == 0, 1.0, -1.0)

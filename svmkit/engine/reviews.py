@@ -1,0 +1,33 @@
+"""Whether a run of pair steps still comes down: a look now and again at the least violation so far.
+
+What counts is a fall to a share of what it was when it last had fallen so far, so small falls add up from look to look. After
+so many looks without one the run has stalled.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+#: Steps from one look to the next: the first number, or the second a variable, though the first look comes after the first
+#: number. It has stalled after the fourth of looks without a fall to the third.
+_STEPS, _STEPS_EACH, _SHARE, _LOOKS = 5_000_000, 50, 0.8, 4
+
+
+class Reviews:
+    """Of a run over ``n`` variables."""
+
+    def __init__(self, n: int) -> None:
+        self._every = max(_STEPS, _STEPS_EACH * n)
+        self._next, self._idle = _STEPS, 0
+        self._fallen_to = inf
+
+    def has_stalled(self, steps: int, least: float) -> bool:
+        """After ``steps`` steps in all, ``least`` being the least violation of any."""
+        if steps < self._next:
+            return False
+        if least <= _SHARE * self._fallen_to:
+            self._fallen_to, self._idle = least, 0
+        else:
+            self._idle += 1
+        self._next = steps + self._every
+        return self._idle >= _LOOKS

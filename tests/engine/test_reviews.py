@@ -1,0 +1,32 @@
+"""When a run of pair steps counts as stalled."""
+
+from __future__ import annotations
+
+from svmkit.engine.reviews import Reviews
+
+EVERY = 5_000_000
+
+
+def looks(n: int, falls: list[float], every: int = EVERY) -> list[bool]:
+    """What is said at looks after which the violation has fallen to these shares of itself, and just before each."""
+    reviews, violation, steps, said = Reviews(n), 100.0, EVERY, []
+    for share in falls:
+        violation *= share
+        assert not reviews.has_stalled(steps - 1, 0.0)
+        said.append(reviews.has_stalled(steps, violation))
+        steps += every
+    return said
+
+
+def test_four_looks_without_a_fall_are_a_stall() -> None:
+    assert looks(10, [1.0] * 5) == [False] * 4 + [True]
+    assert looks(10, [1.0, 1.0, 1.0, 1.0, 0.8, 1.0, 1.0, 1.0, 1.0]) == [False] * 8 + [True]
+
+
+def test_slow_falls_add_up() -> None:
+    assert not any(looks(10, [0.94] * 40))
+    assert looks(10, [0.99] * 5) == [False] * 4 + [True]
+
+
+def test_of_many_variables_looks_are_further_apart() -> None:
+    assert looks(1_000_000, [1.0] * 5, every=50_000_000) == [False] * 4 + [True]
