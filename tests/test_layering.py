@@ -31,6 +31,7 @@ ROOMS = [
 SHARED = {
     "engine": {
         "vector",
+        "inner",
         "columns",
         "table",
         "tiled",

@@ -140,7 +140,7 @@ def spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, 
     lines = len(W) // n_tables
     for t in range(n_tables):
         table, own = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width]
-        scatter(indptr, indices, data, half, every, t * width, min((t + 1) * width, len(every)), table, own)
+        scatter(indptr, indices, data, half, 0, every, t * width, min((t + 1) * width, len(every)), table, own)
 
 
 @compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)

@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.vector import (
+from svmkit.engine.inner import (
+    pair_products_1,
+    pair_products_2,
+    pair_products_4,
+    pair_products_8,
     row_products_1,
     row_products_2,
     row_products_4,
@@ -26,19 +30,34 @@ PACKED = "i8[:], i4[:], R[:], R[:], "
 APPLY = PACKED + "i8[:], f8[:], i8, f8[:, :], "
 BLOCK = PACKED + "i8[:], i8, i8, R[:, :], "
 
+#: Lines of a table that are filled together.
+SPREAD_LINES = 16
 #: Rows of a block that are turned into pieces of its columns together.
 TURNED_ROWS = 64
 
 
 @helper(ORDERED)
-def scatter(b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, W: Any, h: Any) -> None:
-    """Columns c0 … c1−1 of the list into the table's columns 0 …, zeros elsewhere."""
-    W[:] = 0
+def scatter(
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, dense: Any, columns: Any, c0: Any, c1: Any, W: Any, h: Any
+) -> None:
+    """Columns c0 … c1−1 of the list into the table's columns 0 …, zeros elsewhere.
+
+    The first ``dense`` nonzeros of each are of features 0 … dense−1: some lines of these are filled across all columns before
+    the next, since columns one by one would go through the whole table each.
+    """
+    for first in range(0, dense, SPREAD_LINES):
+        lines = W[first : min(first + SPREAD_LINES, dense)]
+        for c in range(c1 - c0):
+            k = b_indptr[columns[c0 + c]] + first
+            for f in range(len(lines)):
+                lines[f, c] = b_data[k + f]
+        lines[:, c1 - c0 :] = 0
+    W[dense:] = 0
     h[:] = 0
     for c in range(c0, c1):
         row = columns[c]
         h[c - c0] = b_half[row]
-        for k in range(b_indptr[row], b_indptr[row + 1]):
+        for k in range(b_indptr[row] + dense, b_indptr[row + 1]):
             W[b_indices[k], c - c0] = b_data[k]
 
 
@@ -73,7 +92,7 @@ def sort_by_feature(
 
 @helper(ORDERED, inline=True)
 def row_products(lanes: Any, W: Any, indices: Any, data: Any, k: Any, end: Any, limit: Any, sums: Any, place: Any) -> Any:
-    """vector.py's ``row_products`` for lines of 1, 2, 4 or 8 registers."""
+    """inner.py's ``row_products`` for lines of 1, 2, 4 or 8 registers."""
     columns = W.shape[1]
     if columns == 8 * lanes:
         k = row_products_8(W, indices, data, k, end, limit, sums, place)
@@ -84,6 +103,20 @@ def row_products(lanes: Any, W: Any, indices: Any, data: Any, k: Any, end: Any, 
     else:
         k = row_products_1(W, indices, data, k, end, limit, sums, place)
     return k
+
+
+@helper(ORDERED, inline=True)
+def pair_products(lanes: Any, W: Any, first: Any, count: Any, data: Any, k: Any, l: Any, sums: Any, x: Any, y: Any) -> None:
+    """inner.py's ``pair_products`` for lines of 1, 2, 4 or 8 registers."""
+    columns = W.shape[1]
+    if columns == 8 * lanes:
+        pair_products_8(W, first, count, data, k, l, sums, x, y)
+    elif columns == 4 * lanes:
+        pair_products_4(W, first, count, data, k, l, sums, x, y)
+    elif columns == 2 * lanes:
+        pair_products_2(W, first, count, data, k, l, sums, x, y)
+    else:
+        pair_products_1(W, first, count, data, k, l, sums, x, y)
 
 
 @helper(ORDERED)

@@ -186,7 +186,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         if form == "sorted":
             apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            apply_tiled[real](*head, every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
+            apply_tiled[real](*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply = apply_few if left.few else apply_binary[real]
@@ -195,7 +195,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             space = pixel_space(real, width, len(columns))
             apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
-            apply_table[real](*head, r0, r1, *rest, *table_space(real, width, len(columns)))
+            apply_table[real](*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
 
@@ -249,7 +249,7 @@ def _fill_piece(
     if form == "sorted":
         block_sorted[real](*head, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
-        block_tiled[real](*head, *tiled_space(real, width, c1 - c0))
+        block_tiled[real](*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
         block = block_few if left.few else block_binary[real]
@@ -257,7 +257,7 @@ def _fill_piece(
     elif form == "pixels":
         block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
-        block_table[real](*head, *table_space(real, width, c1 - c0))
+        block_table[real](*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
@@ -296,6 +296,7 @@ def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None
     n_rows = left.n
     n_pieces = max(len(left.indices) // PIECE_NONZEROS[form], min(n_rows // 64, 2 * parallel.threads()))
     n_pieces = max(1, min(64, n_pieces, n_rows * n_columns // PIECE_VALUES))
+    n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together
     cuts = [n_rows * i // n_pieces for i in range(n_pieces + 1)]
     parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
 

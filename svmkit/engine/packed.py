@@ -41,6 +41,8 @@ TILED_NONZEROS = 12
 _MOST_PLACES, _MOST_NUMBERS = 64, 1 << 22
 #: Columns that must have a feature for it to have a line in sorted.py's table: of 16 columns such a line takes one step.
 _FREQUENT_SHARE = 1 / 32
+#: Rows of a basis that must have a feature for every row to have a place for it.
+_DENSE_SHARE = 2 / 3
 
 
 #: A tile that holds every feature.
@@ -48,14 +50,16 @@ _NO_TILE = 1 << 40
 
 
 class Layout(NamedTuple):
-    """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's, and
-    whether rows have ``few`` ones, for binary.py's.
+    """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's,
+    whether rows have ``few`` ones, for binary.py's, and the features for which every row has a place, in table.py's and
+    tiled.py's: the ``dense`` ones.
     """
 
     form: Form
     units: float = 0.0
     frequent: tuple[int, ...] = ()
     few: bool = False
+    dense: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Packed:
     ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
     and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group. In the
     sorted form numbers of features are higher by FREQUENT, but for the frequent ones, which come first. ``few``: as in Layout.
+    The first ``dense`` entries of each row, zeros among them, are of the features 0 … dense−1.
     """
 
     real: Real
@@ -78,6 +83,7 @@ class Packed:
     serial: Ints
     far: bool = False
     few: bool = False
+    dense: int = 0
     factor: float = 0.0
 
     @property
@@ -101,6 +107,7 @@ class Packed:
             serial=self.serial[index] if precomputed else self.serial,
             far=self.far,
             few=self.few,
+            dense=self.dense,
             factor=self.factor,
         )
 
@@ -132,8 +139,11 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     if layout.form == "pixels":
         return _pack_pixels(rows, kernel, real, layout.units)
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
-    data, indices, n_features = np.empty(len(rows.data), dtype=real), rows.indices, rows.n_features
-    if layout.form == "sorted":
+    data, indptr, indices, n_features = np.empty(len(rows.data), dtype=real), rows.indptr, rows.indices, rows.n_features
+    if layout.dense:
+        n_features = max(n_features, *layout.dense)
+        indptr, indices, data = _with_dense_first(rows, scale, real, layout.dense, n_features)
+    elif layout.form == "sorted":
         number = np.arange(FREQUENT, FREQUENT + n_features + 1, dtype=np.int32)
         number[[f for f in layout.frequent if f <= n_features]] = [i for i, f in enumerate(layout.frequent) if f <= n_features]
         indices, n_features = np.empty(len(data), np.int32), n_features + FREQUENT
@@ -144,12 +154,13 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     if kernel.kind == RBF and layout.form == "binary":
         half[:] = 0.5 * np.diff(rows.indptr) * scale**2
     elif kernel.kind == RBF:
-        _halve_squares[real](rows.indptr, indices, data, TILE_FEATURES if layout.form == "tiled" else _NO_TILE, half)
+        tile = TILE_FEATURES if layout.form == "tiled" else _NO_TILE
+        _halve_squares[real](indptr, indices, data, len(layout.dense) if layout.form == "tiled" else 0, tile, half)
     return Packed(
         real=real,
         form=layout.form,
         n_features=n_features,
-        indptr=rows.indptr,
+        indptr=indptr,
         indices=indices,
         data=data,
         half=half,
@@ -157,7 +168,53 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         serial=rows.serial,
         far=real == "f8" and layout.form != "binary" and bool((half > FAR_HALF).any()),
         few=layout.few,
+        dense=len(layout.dense),
     )
+
+
+def _dense(rows: Rows) -> tuple[int, ...]:
+    """The features that most rows have, where there are registers for the sums of two rows."""
+    if not cpu_has("avx512f"):
+        return ()
+    return tuple(np.flatnonzero(np.bincount(rows.indices) > _DENSE_SHARE * rows.n).tolist())
+
+
+def _with_dense_first(
+    rows: Rows, scale: float, real: Real, dense: tuple[int, ...], n_features: int
+) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+    """``indptr``, ``indices`` and scaled ``data`` of rows with a place for each of the features ``dense``, which are numbered
+    from 0; the others come behind them in the old order.
+    """
+    is_dense = np.zeros(n_features + 1, dtype=bool)
+    is_dense[list(dense)] = True
+    number = np.where(is_dense, np.cumsum(is_dense) - 1, len(dense) + np.cumsum(~is_dense) - 1)
+    n_values = rows.n * len(dense) + int(np.count_nonzero(~is_dense[rows.indices]))
+    indptr, indices, data = np.zeros(rows.n + 1, np.int64), np.empty(n_values, np.int32), np.zeros(n_values, dtype=real)
+    _place_dense[real](rows.indptr, rows.indices, rows.data, scale, number, len(dense), indptr, indices, data)
+    return indptr, indices, data
+
+
+def _place(
+    indptr: Any, indices: Any, data: Any, scale: Any, number: Any, dense: Any, new_indptr: Any, new_indices: Any, new_data: Any
+) -> None:
+    """Each row with its features numbered anew, those below ``dense`` at their number's place, and its values scaled."""
+    for r in range(len(indptr) - 1):
+        start = new_indptr[r]
+        for f in range(dense):
+            new_indices[start + f] = f
+        place = start + dense
+        for k in range(indptr[r], indptr[r + 1]):
+            f = number[indices[k]]
+            if f < dense:
+                new_data[start + f] = scale * data[k]
+            else:
+                new_indices[place] = f
+                new_data[place] = scale * data[k]
+                place += 1
+        new_indptr[r + 1] = place
+
+
+_place_dense = both_precisions(_place, "void(i8[:], i4[:], f8[:], f8, i8[:], i8, i8[:], i4[:], R[:])")
 
 
 def _frequent(rows: Rows) -> tuple[int, ...]:
@@ -184,23 +241,24 @@ def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: 
 _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8, i4[:], R[:])")
 
 
-def _squares(indptr: Any, indices: Any, data: Any, tile: Any, half: Any) -> None:
-    """Half of ⟨x, x⟩ of each row, added up as the loops over rows add up ⟨x, z⟩, which is in tiles in tiled.py: so that it is
-    the same to the bit where x = z, and K(x, x) is 1.
+def _squares(indptr: Any, indices: Any, data: Any, dense: Any, tile: Any, half: Any) -> None:
+    """Half of ⟨x, x⟩ of each row, added up as the loops over rows add up ⟨x, z⟩, in tiled.py in tiles, of which one ends with
+    the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1.
     """
     for r in range(len(indptr) - 1):
         total = part = half.dtype.type(0.0)
-        last = 0
+        limit = 0
         for k in range(indptr[r], indptr[r + 1]):
-            if indices[k] // tile != last:
+            f = indices[k]
+            if f >= limit:
                 total += part
                 part = half.dtype.type(0.0)
-                last = indices[k] // tile
+                limit = min(dense, (f // tile + 1) * tile) if f < dense else dense + ((f - dense) // tile + 1) * tile
             part += data[k] * data[k]
         half[r] = half.dtype.type(0.5) * (total + part)
 
 
-_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, R[:])")
+_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, R[:])")
 
 
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
@@ -238,7 +296,7 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
         return Layout("sorted", frequent=_frequent(basis))
     width = left.n_features + 1
     crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
-    return Layout("tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table")
+    return Layout("tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table", dense=_dense(basis))
 
 
 def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:

@@ -131,30 +131,31 @@ def _level(excess: Any, scale: Any, may_move: Any) -> Any:
 
 @helper(ORDERED)
 def _take_highest(level: Any, other: Any, wanted: Any, chosen: Any, n: Any) -> Any:
-    """Adds up to ``wanted`` variables of the highest levels, lowest number first on the last of these; the new length.
+    """Adds up to ``wanted`` variables of the highest levels, of the last of these some at even distances; the new length.
 
     They have no level on either side from then on.
     """
     if wanted <= 0:
         return n
-    lowest, end = int32(0), int32(_LEVELS)
-    above = int32(0)  # the variables from level ``end`` on, fewer than wanted
+    lowest, end = int32(-1), int32(_LEVELS)
+    reached, above = int32(len(level)), int32(0)  # the variables from either level on; the latter are fewer than wanted
     while end - lowest > 1:
         middle = int32((lowest + end) // 2)
         count = int32(0)
         for i in range(len(level)):
             count = int32(count + (int32(1) if level[i] >= middle else int32(0)))
         if count >= wanted:
-            lowest = middle
+            lowest, reached = middle, count
         else:
             end, above = middle, count
-    spare = wanted - above
+    equal, spare = int64(reached - above), int64(wanted - above) if lowest >= 0 else int64(0)
+    seen = int64(0)
     for i in range(len(level)):
         if level[i] >= lowest:
             if level[i] == lowest:
-                if spare == 0:
+                seen += 1
+                if seen * spare // equal == (seen - 1) * spare // equal:
                     continue
-                spare -= 1
             level[i] = other[i] = -1
             chosen[n] = i
             n += 1

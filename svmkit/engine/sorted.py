@@ -12,7 +12,7 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, sort_by_feature, weighted
-from svmkit.engine.vector import kernel_values
+from svmkit.engine.inner import kernel_values
 
 #: Lines of the table.
 FREQUENT = 192

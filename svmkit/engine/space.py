@@ -64,11 +64,11 @@ def _doubled(columns: int, n_columns: int, widest: int) -> int:
 
 
 def table_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """This thread's table, norms and values for a block, no wider than ``n_columns`` ask for: narrow ones cost less."""
+    """This thread's table, norms and values of two rows for a block, no wider than ``n_columns`` ask for: that costs less."""
     widest = table_columns(real)
     columns = _doubled(lanes(real), n_columns, widest)
-    table, norms, values = kept("table", (real, width), lambda: [aligned(k * widest, real) for k in (width, 1, 1)])
-    return table[: width * columns].reshape(width, columns), norms[:columns], values[:columns]
+    table, norms, values = kept("table", (real, width), lambda: [aligned(k * widest, real) for k in (width, 1, 2)])
+    return table[: width * columns].reshape(width, columns), norms[:columns], values[: 2 * columns]
 
 
 def tiled_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:

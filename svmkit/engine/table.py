@@ -1,6 +1,7 @@
 """Loops over rows against a table of columns: blocks of kernel values, and K·v with the block never stored.
 
-Columns are taken a block of at most ``W.shape[1]`` at a time and scattered into the table ``W`` (features, columns).
+Columns are taken a block of at most ``W.shape[1]`` at a time and scattered into the table ``W`` (features, columns). Features
+that most rows have come first, and all rows have a place for them; where there are such, a product takes rows two at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
-from svmkit.engine.vector import (
+from svmkit.engine.inner import (
+    pair_values_1,
+    pair_values_2,
+    pair_values_4,
+    pair_values_8,
     row_values_1,
     row_values_2,
     row_values_4,
@@ -30,18 +35,32 @@ def _registers_for(n_columns: Any, lanes: Any, widest: Any) -> Any:
     return registers
 
 
-def _product_loop(row_values: Any, weighted_sum: Any) -> Any:
-    """The loop over rows for one block width: kernel values of a row stay in the first-level cache until summed."""
+def _product_loop(pair_values: Any, row_values: Any, weighted_sum: Any) -> Any:
+    """The loop over rows for one block width: kernel values of a row, or two, stay in the first-level cache until summed."""
 
     @helper(ORDERED)
     def product_loop(
-        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+        kind: Any, coef0: Any, degree: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
         weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
-        for r in range(r0, r1):
-            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+        first, second = values[: W.shape[1]], values[W.shape[1] :]
+        r = r0
+        while dense > 0 and r + 1 < r1:
+            k, l, end = indptr[r], indptr[r + 1], indptr[r + 2]
+            pair_values(
+                W, dense, indices, data, k, l, half[r], l, end, half[r + 1], h, kind, coef0, degree, first, second
+            )  # fmt: skip
             for j in range(out.shape[1]):
-                out[r, j] += weighted_sum(values, weights, j * stride + c0)
+                one = weighted_sum(first, weights, j * stride + c0)  # both before either is stored: weights are loaded once
+                other = weighted_sum(second, weights, j * stride + c0)
+                out[r, j] += one
+                out[r + 1, j] += other
+            r += 2
+        while r < r1:
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, first)
+            for j in range(out.shape[1]):
+                out[r, j] += weighted_sum(first, weights, j * stride + c0)
+            r += 1
 
     return product_loop
 
@@ -70,10 +89,10 @@ def _block_loop(row_values: Any, registers: int) -> Any:
     return block_loop
 
 
-_product_1 = _product_loop(row_values_1, weighted_sum_1)
-_product_2 = _product_loop(row_values_2, weighted_sum_2)
-_product_4 = _product_loop(row_values_4, weighted_sum_4)
-_product_8 = _product_loop(row_values_8, weighted_sum_8)
+_product_1 = _product_loop(pair_values_1, row_values_1, weighted_sum_1)
+_product_2 = _product_loop(pair_values_2, row_values_2, weighted_sum_2)
+_product_4 = _product_loop(pair_values_4, row_values_4, weighted_sum_4)
+_product_8 = _product_loop(pair_values_8, row_values_8, weighted_sum_8)
 _block_1 = _block_loop(row_values_1, 1)
 _block_2 = _block_loop(row_values_2, 2)
 block_4 = _block_loop(row_values_4, 4)
@@ -81,7 +100,7 @@ block_8 = _block_loop(row_values_8, 8)
 
 
 def _apply_table(
-    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
     indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
     weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
@@ -92,20 +111,20 @@ def _apply_table(
     while c < n_columns:
         registers = _registers_for(n_columns - c, lanes, W.shape[1])
         end = min(c + lanes * registers, n_columns)
-        scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
         if registers == 8:
-            _product_8(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            _product_8(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
         elif registers == 4:
-            _product_4(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            _product_4(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
         elif registers == 2:
-            _product_2(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            _product_2(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
         else:
-            _product_1(kind, coef0, degree, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            _product_1(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
         c = end
 
 
 def _block_table(
-    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
     out: Any, W: Any, h: Any, values: Any,
@@ -115,7 +134,7 @@ def _block_table(
     while c < c_end:
         registers = _registers_for(c_end - c, lanes, W.shape[1])
         end = min(c + lanes * registers, c_end)
-        scatter(b_indptr, b_indices, b_data, b_half, columns, c, end, W, h)
+        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
         if registers == 8:
             block_8(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 4:
@@ -128,5 +147,5 @@ def _block_table(
 
 
 _TABLE = "R[:, :], R[:], R[:])"
-apply_table = both_precisions(_apply_table, HEAD + PACKED + "i8, i8, " + APPLY + _TABLE)
-block_table = both_precisions(_block_table, HEAD + PACKED + "i8[:], i8, i8, " + BLOCK + _TABLE)
+apply_table = both_precisions(_apply_table, HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + _TABLE)
+block_table = both_precisions(_block_table, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + _TABLE)

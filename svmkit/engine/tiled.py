@@ -1,9 +1,10 @@
 """The loops of table.py for rows of many nonzeros: features a tile at a time, to keep the table in the first-level cache.
 
 A table of 784 features by 128 columns is 400 KB, and every nonzero of a row reads a line of 512 bytes of it from the second
-level. Here 32 rows go through a tile of 64 features (32 KB) together; their unfinished sums wait in a buffer of 16 KB. A tile's
-part of a sum is added up by itself first, so a value may differ from table.py's in its last bits; but the rows of one problem
-keep one form, and so do their values.
+level. Here 32 rows go through a tile of 64 features (32 KB) together; their unfinished sums wait in a buffer of 16 KB. The
+features that most rows have (table.py) have tiles of their own, which rows go through two at a time. A tile's part of a sum is
+added up by itself first, so a value may differ from table.py's in its last bits; but the rows of one problem keep one form, and
+so do their values.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, scatter
-from svmkit.engine.vector import kernel_values, weighted_sum_1
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, pair_products, row_products, scatter
+from svmkit.engine.inner import kernel_values, weighted_sum_1
 
 #: Rows that go through the tiles together, and features to a tile.
 CHUNK_ROWS = 32
@@ -21,7 +22,7 @@ TILE_FEATURES = 64
 
 @helper(ORDERED)
 def _chunk_values(
-    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, i0: Any, i1: Any,
     W: Any, h: Any, cursor: Any, sums: Any,
 ) -> None:  # fmt: skip
@@ -31,7 +32,17 @@ def _chunk_values(
         cursor[i - i0] = indptr[rows[i]]
     for place in range((i1 - i0) * columns):
         sums[place] = 0
-    for first in range(0, n_features, TILE_FEATURES):
+    for first in range(0, dense, TILE_FEATURES):
+        count = min(TILE_FEATURES, dense - first)
+        for i in range(i0, i1 - 1, 2):
+            k, l, place = cursor[i - i0] + first, cursor[i + 1 - i0] + first, (i - i0) * columns
+            pair_products(lanes, W, first, count, data, k, l, sums, place, place + columns)
+        if (i1 - i0) % 2 == 1:
+            k, place = cursor[i1 - 1 - i0] + first, (i1 - 1 - i0) * columns
+            row_products(lanes, W, indices, data, k, k + count, n_features, sums, place)
+    for i in range(i1 - i0):
+        cursor[i] += dense
+    for first in range(dense, n_features, TILE_FEATURES):
         for i in range(i0, i1):
             k, end, limit, place = cursor[i - i0], indptr[rows[i] + 1], first + TILE_FEATURES, (i - i0) * columns
             cursor[i - i0] = row_products(lanes, W, indices, data, k, end, limit, sums, place)
@@ -41,7 +52,7 @@ def _chunk_values(
 
 
 def _apply_tiled(
-    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
     weights: Any, stride: Any, out: Any, W: Any, h: Any, cursor: Any, sums: Any,
@@ -49,10 +60,10 @@ def _apply_tiled(
     """As ``_apply_table``; ``rows`` lists all rows in order."""
     width = W.shape[1]
     for c0 in range(0, len(columns), width):
-        scatter(b_indptr, b_indices, b_data, b_half, columns, c0, min(c0 + width, len(columns)), W, h)
+        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, min(c0 + width, len(columns)), W, h)
         for i0 in range(r0, r1, CHUNK_ROWS):
             i1 = min(i0 + CHUNK_ROWS, r1)
-            _chunk_values(kind, coef0, degree, lanes, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
+            _chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
             for i in range(i0, i1):
                 for j in range(out.shape[1]):
                     total = 0.0
@@ -62,7 +73,7 @@ def _apply_tiled(
 
 
 def _block_tiled(
-    kind: Any, coef0: Any, degree: Any, lanes: Any,
+    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
     indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
     out: Any, W: Any, h: Any, cursor: Any, sums: Any,
@@ -71,10 +82,10 @@ def _block_tiled(
     width = W.shape[1]
     for c0 in range(c_begin, c_end, width):
         c1 = min(c0 + width, c_end)
-        scatter(b_indptr, b_indices, b_data, b_half, columns, c0, c1, W, h)
+        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, c1, W, h)
         for i0 in range(r0, r1, CHUNK_ROWS):
             i1 = min(i0 + CHUNK_ROWS, r1)
-            _chunk_values(kind, coef0, degree, lanes, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
+            _chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
             for i in range(i0, i1):
                 line, place = out[i, c0:c1], (i - i0) * width
                 for c in range(len(line)):
@@ -82,5 +93,5 @@ def _block_tiled(
 
 
 _TILED = "R[:, :], R[:], i8[:], R[:])"
-apply_tiled = both_precisions(_apply_tiled, HEAD + PACKED + "i8[:], i8, i8, " + APPLY + _TILED)
-block_tiled = both_precisions(_block_tiled, HEAD + PACKED + "i8[:], i8, i8, " + BLOCK + _TILED)
+apply_tiled = both_precisions(_apply_tiled, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + APPLY + _TILED)
+block_tiled = both_precisions(_block_tiled, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + _TILED)

@@ -1,13 +1,7 @@
-"""The hand-vectorised inner loops: one row against a block of columns, its kernel values, their weighted sum.
+"""Vectors of numbers in the CPU's registers: inner products, kernel values and sums, written as LLVM IR.
 
-A block of up to 128 columns (64 in float64) stands in a table ``W`` with one line a feature, so a row of sparse data is worked
-through nonzero by nonzero: broadcast the value, one fused multiply-add a register against the feature's line. The sums stay in
-registers through the kernel function. numba will not keep an array of sums in registers, so these loops are written as LLVM IR
-on registers of 16 floats or 8 doubles, which LLVM maps to AVX-512, or to several AVX2 or NEON registers, as the CPU has them.
-
-A pair's value depends only on the two rows and on how the rows are packed: products are added in ascending order of the packed
-feature numbers whichever row is the column, absent features add an exact zero, and the same instructions run for every block
-width. So K(x, z) = K(z, x) to the bit, on every path.
+numba will not keep an array of sums in registers. So the loops over rows of kernel values (inner.py, pixels.py) are written on
+registers of 16 floats or 8 doubles, which LLVM maps to AVX-512, or to several AVX2 or NEON registers, as the CPU has them.
 
 Rows come scaled (packed.py): s = √(2 gamma log₂e) for rbf, √gamma for polynomial and sigmoid, with h = s²‖x‖²/2:
 
@@ -22,149 +16,10 @@ from collections.abc import Sequence
 from math import factorial, log
 from typing import Any
 
-from svmkit._jit import intrinsic
-
 #: Bytes to a register; a block is 1, 2, 4 or 8 registers wide.
 REGISTER_BYTES = 64
 _KEEP_ORDER = ("contract", "nnan", "ninf", "nsz", "arcp")
 _REORDER = (*_KEEP_ORDER, "reassoc")
-
-
-def _row_values(registers: int) -> Any:
-    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out = K(row, columns), so many registers wide.
-
-    The row's nonzeros are ``indices[k0:k1], data[k0:k1]``; ``W`` (features, columns), ``h`` (columns,), ``out`` (columns,) and
-    ``data`` share one float type; ``kind`` as in problem.py.
-    """
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def row_values(
-        _ctx: Any,
-        W: Any,
-        indices: Any,
-        data: Any,
-        k0: Any,
-        k1: Any,
-        hx: Any,
-        h: Any,
-        kind: Any,
-        coef0: Any,
-        degree: Any,
-        out: Any,
-    ) -> Any:
-        real = data.dtype
-        signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = Vectors(builder, real.bitwidth, registers)
-            pointer = [
-                context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
-                for t, a in zip(sig.args, args, strict=True)
-            ]
-            w_array = context.make_array(sig.args[0])(context, builder, args[0])
-            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]  # type: ignore[no-untyped-call]
-            zeros = [vec.splat(0.0)] * registers
-            _, sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4], None, zeros)
-            values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
-            vec.store(values, pointer[10])
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return row_values
-
-
-def _row_products(registers: int) -> Any:
-    """``f(W, indices, data, k0, k1, limit, sums, place) -> k``: adds a row's nonzeros from k0 on, while their feature is below
-    ``limit``, to its inner products at ``place``, their own sum first; returns where it stopped, at most k1.
-    """
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def row_products(_ctx: Any, W: Any, indices: Any, data: Any, k0: Any, k1: Any, limit: Any, sums: Any, place: Any) -> Any:
-        signature = types.int64(W, indices, data, types.int64, types.int64, types.int64, sums, types.int64)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = Vectors(builder, sums.dtype.bitwidth, registers)
-            table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
-            mine = builder.gep(buffer.data, [args[7]])
-            zeros = [vec.splat(0.0)] * registers
-            stopped, added = vec.inner_products(
-                table.data, line_length, features.data, values.data, args[3], args[4], args[5], zeros
-            )
-            so_far = [vec.load(mine, i) for i in range(registers)]
-            vec.store([builder.fadd(old, new, flags=_KEEP_ORDER) for old, new in zip(so_far, added, strict=True)], mine)
-            return stopped
-
-        return signature, generate
-
-    return row_products
-
-
-def _kernel_values() -> Any:
-    """``f(products, place, c, h_x, h, kind, coef0, degree)``: a register of inner products, columns from c, made values."""
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def kernel_values(
-        _ctx: Any, products: Any, place: Any, column: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any
-    ) -> Any:
-        real = products.dtype
-        signature = types.void(products, types.int64, types.int64, real, h, types.int64, real, types.int64)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = Vectors(builder, real.bitwidth, 1)
-            arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 4)]
-            data, norms = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[2]])
-            sums = [vec.load(data, i) for i in range(vec.count)]
-            vec.store(vec.kernel(sums, hx=args[3], h=norms, kind=args[5], coef0=args[6], degree=args[7]), data)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return kernel_values
-
-
-def _weighted_sum(registers: int) -> Any:
-    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over so many registers, all in float64."""
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def weighted_sum(_ctx: Any, values: Any, weights: Any, w0: Any) -> Any:
-        signature = types.float64(values, weights, types.int64)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = Vectors(builder, values.dtype.bitwidth, registers)
-            data = context.make_array(sig.args[0])(context, builder, args[0]).data
-            factors = context.make_array(sig.args[1])(context, builder, args[1]).data
-            return vec.dot64(data, builder.gep(factors, [args[2]]))
-
-        return signature, generate
-
-    return weighted_sum
-
-
-row_values_1 = intrinsic(lambda: _row_values(1))
-row_values_2 = intrinsic(lambda: _row_values(2))
-row_values_4 = intrinsic(lambda: _row_values(4))
-row_values_8 = intrinsic(lambda: _row_values(8))
-row_products_1 = intrinsic(lambda: _row_products(1))
-row_products_2 = intrinsic(lambda: _row_products(2))
-row_products_4 = intrinsic(lambda: _row_products(4))
-row_products_8 = intrinsic(lambda: _row_products(8))
-kernel_values = intrinsic(_kernel_values)
-weighted_sum_1 = intrinsic(lambda: _weighted_sum(1))
-weighted_sum_2 = intrinsic(lambda: _weighted_sum(2))
-weighted_sum_4 = intrinsic(lambda: _weighted_sum(4))
-weighted_sum_8 = intrinsic(lambda: _weighted_sum(8))
 
 
 def _exp2_coefficients(bits: int) -> list[float]:
@@ -209,6 +64,11 @@ class Vectors:
         for register, value in enumerate(values):
             self.b.store(value, self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=self.bits // 8)
 
+    def add_to(self, pointer: Any, values: Sequence[Any]) -> None:
+        """What stands at ``pointer`` plus ``values``, in its place."""
+        so_far = [self.load(pointer, i) for i in range(len(values))]
+        self.store([self.b.fadd(old, new, flags=_KEEP_ORDER) for old, new in zip(so_far, values, strict=True)], pointer)
+
     def mul_add(self, x: Any, y: Any, z: Any) -> Any:
         """x·y + z, one instruction where the CPU has it."""
         return self.b.fadd(self.b.fmul(x, y, flags=_KEEP_ORDER), z, flags=_KEEP_ORDER)
@@ -249,6 +109,33 @@ class Vectors:
         b.branch(head)
         b.position_at_end(after)
         return k, sums
+
+    def products_of_two(self, W: Any, line_length: Any, starts: list[Any], count: Any) -> list[list[Any]]:
+        """Σ_j x[j] · W[j, :] over j < count for two rows x, whose values begin at ``starts``: registers as ``inner_products``.
+
+        A line of the table is loaded once for both: a multiply-add that loads takes a third longer than one that does not.
+        """
+        b = self.b
+        before = b.block
+        head, loop, after = (b.append_basic_block(name) for name in ("feature", "add_to_both", "both_summed"))
+        b.branch(head)
+        b.position_at_end(head)
+        j = b.phi(self.i64)
+        j.add_incoming(self.ir.Constant(self.i64, 0), before)
+        sums = [[b.phi(self.type) for _ in range(self.count)] for _ in starts]
+        b.cbranch(b.icmp_signed("<", j, count), loop, after)
+        b.position_at_end(loop)
+        line = b.gep(W, [b.mul(j, line_length)])
+        columns = [self.load(line, i) for i in range(self.count)]
+        for start, row in zip(starts, sums, strict=True):
+            value = self.splat(b.load(b.gep(start, [j])))
+            for total, column in zip(row, columns, strict=True):
+                total.add_incoming(self.splat(0.0), before)
+                total.add_incoming(self.mul_add(value, column, total), loop)
+        j.add_incoming(b.add(j, self.ir.Constant(self.i64, 1)), loop)
+        b.branch(head)
+        b.position_at_end(after)
+        return sums
 
     def kernel(self, sums: list[Any], hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> list[Any]:
         """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid).
@@ -371,12 +258,10 @@ class Vectors:
 
     def _function(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """LLVM's own function ``name``, in the version for the vector type that is its last argument."""
-        from numba.core import cgutils
-
         vector = arguments[-1]
-        suffix = f"v{vector.count}f{32 if vector.element == self.ir.FloatType() else 64}"
-        kind = self.ir.FunctionType(result, arguments)
-        return cgutils.get_or_insert_function(self.b.module, kind, f"{name}.{suffix}")  # type: ignore[no-untyped-call]
+        full = f"{name}.v{vector.count}f{32 if vector.element == self.ir.FloatType() else 64}"
+        known = self.b.module.globals.get(full)
+        return self.ir.Function(self.b.module, self.ir.FunctionType(result, arguments), full) if known is None else known
 
     def dot64(self, values: Any, weights: Any) -> Any:
         """Σ values·weights with float64 products, in two running sums a register half, folded at the end."""

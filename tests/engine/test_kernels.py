@@ -53,13 +53,16 @@ def scale_of(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.maximum(np.sqrt(np.outer(*own)), 1e-3)
 
 
-@pytest.fixture(params=["table", "tiled", "sorted"])
+@pytest.fixture(params=["table", "tiled", "sorted", "dense table", "dense tiled"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The forms of the loops: a table of features, the same tile by tile, columns sorted by two of three features."""
-    layout = packed.Layout(request.param, frequent=tuple(range(1, 300, 3)))
+    """The forms of the loops: a table of features, the same tile by tile, columns sorted by two of three features; the first
+    two with a place for some features in every row.
+    """
+    *dense, form = request.param.split()
+    layout = packed.Layout(form, frequent=tuple(range(1, 300, 3)), dense=tuple(range(2, 260, 2)) if dense else ())
     for module in (kernels, packed):
         monkeypatch.setattr(module, "layout_of", lambda *_: layout)
-    return str(request.param)
+    return str(form)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,34 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))
     assert Engine(rows, Kernel(RBF, 0.1)).packed.form == form
+
+
+def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row has a place for them, and the loops take two rows at a time, where the CPU has registers for their sums."""
+    X = sparse_matrix(90, 20, 0.3, seed=6)
+    X[:, [4, 11]] = 1.5
+    X[:, 7] = 0.5 * (np.arange(90) < 60)  # two thirds: not most
+    X[:29, 11] = 0.0
+    rows = Rows.from_dense(X)
+    kernel = Kernel(RBF, 0.1)
+    for has, dense in ((True, (5, 12)), (False, ())):
+        monkeypatch.setattr(packed, "cpu_has", lambda feature, has=has: has and feature == "avx512f")
+        assert packed.layout_of(Rows.from_dense(X * (X == 1.5)), rows, kernel, "f4") == packed.Layout("table", dense=dense)
+    layout = packed.Layout("table", dense=(5, 12))
+    found = packed.pack(rows, Kernel(LINEAR), "f8", layout)
+    assert found.dense == 2
+    old = [5, 12, *(f for f in range(21) if f not in layout.dense)]  # the old numbers, by the new ones; no row has feature 0
+    for r in range(90):
+        part = slice(found.indptr[r], found.indptr[r + 1])
+        numbers, values = found.indices[part], found.data[part]
+        assert numbers[:2].tolist() == [0, 1]
+        assert (np.diff(numbers) > 0).all()
+        again = np.zeros(21)
+        again[[old[i] for i in numbers]] = values
+        assert np.array_equal(again[1:], X[r])
+    fewer = packed.pack(Rows.from_dense(X[:, :3]), Kernel(LINEAR), "f8", layout)  # rows without such features have zeros there
+    assert fewer.n_features == 12
+    assert (fewer.data[fewer.indptr[:-1]] == 0.0).all()
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])

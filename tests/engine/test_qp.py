@@ -87,8 +87,14 @@ def chosen_plainly(parts: tuple[Floats, ...], previous: list[int], size: int, ed
     def worst(excess: Floats, may_move: np.ndarray, wanted: int) -> list[int]:
         level = np.minimum(excess * (1023.0 / width), 1023.0).astype(int)
         able = [i for i in np.flatnonzero(may_move & (excess > 0)).tolist() if i not in taken]
-        first = sorted(sorted(able, key=lambda i: (-level[i], i))[: max(wanted, 0)])
-        return first
+        wanted = max(wanted, 0)
+        if len(able) <= wanted:
+            return able
+        last = sorted(level[able])[-wanted] if wanted else 1024
+        equal = [i for i in able if level[i] == last]
+        spare = wanted - sum(level[i] > last for i in able)
+        some = {i for t, i in enumerate(equal) if (t + 1) * spare // len(equal) > t * spare // len(equal)}
+        return [i for i in able if level[i] > last or i in some]
 
     taken += worst(F - up_edge, beta < upper, (size - len(taken)) // 2)
     taken += worst(low_edge - F, beta > lower, size - len(taken))
@@ -105,6 +111,21 @@ def test_a_block_is_the_one_that_is_found_one_after_another(n: int, size: int, s
     for edges in ((M, m, m - M), (0.0, 0.0, max(m, -M))):
         if edges[2] > 0:
             assert list(choose(parts, previous, size, edges)) == chosen_plainly(parts, previous, size, edges)
+
+
+def test_equal_violators_are_taken_from_the_whole_file() -> None:
+    """At the start all violate alike: the first ones of a file that is in some order would be much alike, too."""
+    n, size = 1000, 40
+    y = np.where(np.arange(n) % 5 == 0, 1.0, -1.0)
+    box_of_y = np.minimum(0.0, y), np.maximum(0.0, y)
+    chosen = choose((y, np.zeros(n), *box_of_y), [], size, (-1.0, 1.0, 2.0))
+    assert len(chosen) == size
+    for label in (1.0, -1.0):
+        members, own = np.flatnonzero(y == label), chosen[y[chosen] == label]
+        assert len(own) == size // 2
+        distances = np.diff(np.searchsorted(members, own))
+        assert distances.min() >= len(members) // len(own)
+        assert distances.max() <= len(members) // len(own) + 1
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])

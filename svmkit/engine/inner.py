@@ -1,0 +1,227 @@
+"""The inner loops that numba cannot write: a row, or two, against a block of columns, their kernel values, and sums of these.
+
+A block of up to 128 columns (64 in float64) stands in a table ``W`` with one line a feature, so a row of sparse data is worked
+through nonzero by nonzero: broadcast the value, one fused multiply-add a register against the feature's line. The sums stay in
+registers through the kernel function (vector.py).
+
+A pair's value depends only on the two rows and on how the rows are packed: products are added in ascending order of the packed
+feature numbers whichever row is the column, absent features add an exact zero, and the same instructions run for every block
+width. So K(x, z) = K(z, x) to the bit, on every path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svmkit._jit import intrinsic
+from svmkit.engine.vector import Vectors
+
+
+def _row_values(registers: int) -> Any:
+    """``f(W, indices, data, k0, k1, h_x, h, kind, coef0, degree, out)``: out = K(row, columns), so many registers wide.
+
+    The row's nonzeros are ``indices[k0:k1], data[k0:k1]``; ``W`` (features, columns), ``h`` (columns,), ``out`` (columns,) and
+    ``data`` share one float type; ``kind`` as in problem.py.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def row_values(
+        _ctx: Any,
+        W: Any,
+        indices: Any,
+        data: Any,
+        k0: Any,
+        k1: Any,
+        hx: Any,
+        h: Any,
+        kind: Any,
+        coef0: Any,
+        degree: Any,
+        out: Any,
+    ) -> Any:
+        real = data.dtype
+        signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, real.bitwidth, registers)
+            pointer = [
+                context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
+                for t, a in zip(sig.args, args, strict=True)
+            ]
+            w_array = context.make_array(sig.args[0])(context, builder, args[0])
+            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]  # type: ignore[no-untyped-call]
+            zeros = [vec.splat(0.0)] * registers
+            _, sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4], None, zeros)
+            values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
+            vec.store(values, pointer[10])
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return row_values
+
+
+def _pair_values(registers: int) -> Any:
+    """``f(W, dense, indices, data, k0, k1, h_x, l0, l1, h_y, h, kind, coef0, degree, out_x, out_y)``: two ``_row_values``.
+
+    The first ``dense`` entries of both rows are of features 0 … dense−1.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def pair_values(
+        _ctx: Any, W: Any, dense: Any, indices: Any, data: Any, k0: Any, k1: Any, hx: Any, l0: Any, l1: Any, hy: Any,
+        h: Any, kind: Any, coef0: Any, degree: Any, out_x: Any, out_y: Any,
+    ) -> Any:  # fmt: skip
+        real, i8 = data.dtype, types.int64
+        signature = types.void(W, i8, indices, data, i8, i8, real, i8, i8, real, h, i8, real, i8, out_x, out_y)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, real.bitwidth, registers)
+            table, features, values, norms, first, second = (
+                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 2, 3, 10, 14, 15)
+            )
+            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
+            begun = vec.products_of_two(table.data, line_length, starts, args[1])
+            for (k, end, half), target, sums in zip((args[4:7], args[7:10]), (first, second), begun, strict=True):
+                k = builder.add(k, args[1])
+                _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, sums)
+                found = vec.kernel(sums, hx=half, h=norms.data, kind=args[11], coef0=args[12], degree=args[13])
+                vec.store(found, target.data)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return pair_values
+
+
+def _pair_products(registers: int) -> Any:
+    """``f(W, first, count, data, k, l, sums, x, y)``: adds features first … first+count−1 of two rows, whose values begin at
+    data[k] and data[l], to their inner products at ``x`` and ``y``, their own sum first.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def pair_products(_ctx: Any, W: Any, first: Any, count: Any, data: Any, k: Any, l: Any, sums: Any, x: Any, y: Any) -> Any:
+        i8 = types.int64
+        signature = types.void(W, i8, i8, data, i8, i8, sums, i8, i8)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, sums.dtype.bitwidth, registers)
+            table, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 3, 6))
+            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            start = builder.gep(table.data, [builder.mul(args[1], line_length)])
+            starts = [builder.gep(values.data, [args[i]]) for i in (4, 5)]
+            added = vec.products_of_two(start, line_length, starts, args[2])
+            for i, sums_of_one in zip((7, 8), added, strict=True):
+                vec.add_to(builder.gep(buffer.data, [args[i]]), sums_of_one)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return pair_products
+
+
+def _row_products(registers: int) -> Any:
+    """``f(W, indices, data, k0, k1, limit, sums, place) -> k``: adds a row's nonzeros from k0 on, while their feature is below
+    ``limit``, to its inner products at ``place``, their own sum first; returns where it stopped, at most k1.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def row_products(_ctx: Any, W: Any, indices: Any, data: Any, k0: Any, k1: Any, limit: Any, sums: Any, place: Any) -> Any:
+        signature = types.int64(W, indices, data, types.int64, types.int64, types.int64, sums, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, sums.dtype.bitwidth, registers)
+            table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
+            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            mine = builder.gep(buffer.data, [args[7]])
+            zeros = [vec.splat(0.0)] * registers
+            stopped, added = vec.inner_products(
+                table.data, line_length, features.data, values.data, args[3], args[4], args[5], zeros
+            )
+            vec.add_to(mine, added)
+            return stopped
+
+        return signature, generate
+
+    return row_products
+
+
+def _kernel_values() -> Any:
+    """``f(products, place, c, h_x, h, kind, coef0, degree)``: a register of inner products, columns from c, made values."""
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def kernel_values(
+        _ctx: Any, products: Any, place: Any, column: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any
+    ) -> Any:
+        real = products.dtype
+        signature = types.void(products, types.int64, types.int64, real, h, types.int64, real, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, real.bitwidth, 1)
+            arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 4)]
+            data, norms = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[2]])
+            sums = [vec.load(data, i) for i in range(vec.count)]
+            vec.store(vec.kernel(sums, hx=args[3], h=norms, kind=args[5], coef0=args[6], degree=args[7]), data)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return kernel_values
+
+
+def _weighted_sum(registers: int) -> Any:
+    """``f(values, weights, w0) -> f8``: Σ_c values[c] · weights[w0 + c] over so many registers, all in float64."""
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def weighted_sum(_ctx: Any, values: Any, weights: Any, w0: Any) -> Any:
+        signature = types.float64(values, weights, types.int64)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, values.dtype.bitwidth, registers)
+            data = context.make_array(sig.args[0])(context, builder, args[0]).data
+            factors = context.make_array(sig.args[1])(context, builder, args[1]).data
+            return vec.dot64(data, builder.gep(factors, [args[2]]))
+
+        return signature, generate
+
+    return weighted_sum
+
+
+row_values_1 = intrinsic(lambda: _row_values(1))
+row_values_2 = intrinsic(lambda: _row_values(2))
+row_values_4 = intrinsic(lambda: _row_values(4))
+row_values_8 = intrinsic(lambda: _row_values(8))
+pair_values_1 = intrinsic(lambda: _pair_values(1))
+pair_values_2 = intrinsic(lambda: _pair_values(2))
+pair_values_4 = intrinsic(lambda: _pair_values(4))
+pair_values_8 = intrinsic(lambda: _pair_values(8))
+pair_products_1 = intrinsic(lambda: _pair_products(1))
+pair_products_2 = intrinsic(lambda: _pair_products(2))
+pair_products_4 = intrinsic(lambda: _pair_products(4))
+pair_products_8 = intrinsic(lambda: _pair_products(8))
+row_products_1 = intrinsic(lambda: _row_products(1))
+row_products_2 = intrinsic(lambda: _row_products(2))
+row_products_4 = intrinsic(lambda: _row_products(4))
+row_products_8 = intrinsic(lambda: _row_products(8))
+kernel_values = intrinsic(_kernel_values)
+weighted_sum_1 = intrinsic(lambda: _weighted_sum(1))
+weighted_sum_2 = intrinsic(lambda: _weighted_sum(2))
+weighted_sum_4 = intrinsic(lambda: _weighted_sum(4))
+weighted_sum_8 = intrinsic(lambda: _weighted_sum(8))
