@@ -27,8 +27,9 @@ from svmkit.problem import PRECOMPUTED, Kernel
 #: How the engine is to pack the rows; columns to a register.
 LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
 
-#: Rows of such a problem at most, and bytes that the tables may take: they should not leave the caches.
-MOST_ROWS, MOST_BYTES = 2048, 1 << 22
+#: Rows of such a problem at most; bytes that the tables may take, which should not leave the caches; and bytes of them that a
+#: row may read: one that reads more takes so long that blocks, which make many rows of what they read, are done sooner.
+MOST_ROWS, MOST_BYTES, MOST_READ = 2048, 1 << 22, 1 << 18
 #: After a step for every so many rows, if as many rows are made (half as many by single coordinates), most will be.
 LOOK = 4
 #: Rows of a matrix that is made whole then, at most; or more, where blocks would be in float64 too.
@@ -106,7 +107,8 @@ def suits(rows: Rows, kernel: Kernel, n: int) -> bool:
     """Whether these loops take ``n`` of the rows, whose tables are small enough and blocks not made far sooner by counting."""
     if n > MOST_ROWS or kernel.kind == PRECOMPUTED or rows.form == "dense":
         return False
-    if 8 * (n + table_columns("f8")) * (rows.n_features + 1) > MOST_BYTES:
+    line = 8 * (n + table_columns("f8"))
+    if line * (rows.n_features + 1) > MOST_BYTES or line * len(rows.data) > MOST_READ * rows.n:
         return False
     return n <= MOST_WHOLE or layout_of(rows, rows, kernel, "f4").form != "binary"
 

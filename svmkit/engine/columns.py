@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, compiled, helper
+from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit.engine.inner import (
     pair_products_1,
     pair_products_2,
@@ -147,6 +147,17 @@ def _turn(values: Any, first: Any, out: Any) -> None:
                 line[r] = few[r, c]
 
 
+def _mirror(K: Any, c0: Any, c1: Any) -> None:
+    """K[c, r] = K[r, c] for c in c0 … c1−1 and r below c0, of the corner of a larger array."""
+    for r0 in range(0, c0, TURNED_ROWS):
+        few = K[r0 : min(r0 + TURNED_ROWS, c0)]
+        for c in range(c0, c1):
+            line = K[c, r0 : r0 + len(few)]
+            for r in range(len(few)):
+                line[r] = few[r, c]
+
+
+mirror = both_precisions(_mirror, "void(R[:, :], i8, i8)")
 #: By the float types of ``values`` and ``out``.
 turn = {
     (real, kept): compiled(f"void({real}[:, :], i8, {kept}[:, :])", name=f"turn_{real}_{kept}")(_turn)

@@ -18,7 +18,7 @@ from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
-from svmkit.engine.columns import turn
+from svmkit.engine.columns import mirror, turn
 from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
 from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
@@ -231,11 +231,15 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
     if left.form == "sorted":  # a row's features are looked up once a piece
         n_pieces = min(n_pieces, parallel.threads())
+    symmetric = left.form == "tiled" and left is basis and rows is columns  # in other forms a value costs no more than its copy
 
     def piece(number: int) -> None:
+        number = n_pieces - 1 - number  # in a symmetric block the last are the longest
         c0 = n_steps * number // n_pieces * step
         c1 = min(n_steps * (number + 1) // n_pieces * step, len(columns))
-        _fill_piece(kernel, left, rows, basis, columns, c0, c1, out)
+        _fill_piece(kernel, left, rows[:c1] if symmetric else rows, basis, columns, c0, c1, out)
+        if symmetric:
+            mirror[left.real](out, c0, c1)
 
     parallel.run_pieces(piece, n_pieces)
 

@@ -188,10 +188,10 @@ def _with_dense_first(
     is_dense = np.zeros(n_features + 1, dtype=bool)
     is_dense[list(dense)] = True
     number = np.where(is_dense, np.cumsum(is_dense) - 1, len(dense) + np.cumsum(~is_dense) - 1)
-    n_values = rows.n * len(dense) + int(np.count_nonzero(~is_dense[rows.indices]))
-    indptr, indices, data = np.zeros(rows.n + 1, np.int64), np.empty(n_values, np.int32), np.zeros(n_values, dtype=real)
+    most = rows.n * len(dense) + len(rows.data)  # room that is not used takes no memory
+    indptr, indices, data = np.zeros(rows.n + 1, np.int64), np.empty(most, np.int32), np.empty(most, dtype=real)
     _place_dense[real](rows.indptr, rows.indices, rows.data, scale, number, len(dense), indptr, indices, data)
-    return indptr, indices, data
+    return indptr, indices[: indptr[-1]], data[: indptr[-1]]
 
 
 def _place(
@@ -202,6 +202,7 @@ def _place(
         start = new_indptr[r]
         for f in range(dense):
             new_indices[start + f] = f
+            new_data[start + f] = 0.0
         place = start + dense
         for k in range(indptr[r], indptr[r + 1]):
             f = number[indices[k]]

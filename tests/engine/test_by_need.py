@@ -8,6 +8,7 @@ import pytest
 from svmkit.data import Floats, Rows
 from svmkit.engine import by_need, qp
 from svmkit.engine.kernels import Engine
+from svmkit.engine.space import table_columns
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 KERNELS = [
@@ -107,3 +108,7 @@ def test_what_these_loops_take() -> None:
     assert not by_need.suits(rows, Kernel(PRECOMPUTED), 50)
     assert not by_need.suits(rows._replace(n_features=by_need.MOST_BYTES), rbf, 50)
     assert not by_need.suits(rows, rbf, by_need.MOST_ROWS + 1)
+    crowded = Rows.from_dense(np.ones((40, 64)) / 3.0)
+    fits = by_need.MOST_READ // (8 * 64) - table_columns("f8")
+    assert by_need.suits(crowded, rbf, fits)
+    assert not by_need.suits(crowded, rbf, fits + 1)
