@@ -65,7 +65,7 @@ def _product_loop(pair_values: Any, row_values: Any, weighted_sum: Any) -> Any:
     return product_loop
 
 
-def _block_loop(row_values: Any, registers: int) -> Any:
+def _block_loop(pair_values: Any, row_values: Any, registers: int) -> Any:
     """As ``_product_loop``, the values written out: straight into place, but for columns that do not fill the registers.
 
     A slice of ``out`` is taken first, since LLVM makes vector stores of ``line[c]`` but not of ``out[i, c0 + c]``.
@@ -73,18 +73,46 @@ def _block_loop(row_values: Any, registers: int) -> Any:
 
     @helper(ORDERED)
     def block_loop(
-        kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any,
-        r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any,
+        r0: Any, r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
-        for i in range(r0, r1):
+        full = c1 - c0 == lanes * registers
+        i = r0
+        while dense > 0 and i + 1 < r1:
+            r, s = rows[i], rows[i + 1]
+            first = out[i, c0:c1] if full else values[: W.shape[1]]
+            second = out[i + 1, c0:c1] if full else values[W.shape[1] :]
+            k, l = indptr[r], indptr[s]
+            pair_values(
+                W,
+                dense,
+                indices,
+                data,
+                k,
+                indptr[r + 1],
+                half[r],
+                l,
+                indptr[s + 1],
+                half[s],
+                h,
+                kind,
+                coef0,
+                degree,
+                first,
+                second,
+            )
+            if not full:
+                for c in range(c1 - c0):
+                    out[i, c0 + c], out[i + 1, c0 + c] = first[c], second[c]
+            i += 2
+        while i < r1:
             r = rows[i]
             line = out[i, c0:c1]
-            full = len(line) == lanes * registers
-            target = line if full else values
-            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, target)
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, line if full else values)
             if not full:
                 for c in range(len(line)):
                     line[c] = values[c]
+            i += 1
 
     return block_loop
 
@@ -93,10 +121,10 @@ _product_1 = _product_loop(pair_values_1, row_values_1, weighted_sum_1)
 _product_2 = _product_loop(pair_values_2, row_values_2, weighted_sum_2)
 _product_4 = _product_loop(pair_values_4, row_values_4, weighted_sum_4)
 _product_8 = _product_loop(pair_values_8, row_values_8, weighted_sum_8)
-_block_1 = _block_loop(row_values_1, 1)
-_block_2 = _block_loop(row_values_2, 2)
-block_4 = _block_loop(row_values_4, 4)
-block_8 = _block_loop(row_values_8, 8)
+_block_1 = _block_loop(pair_values_1, row_values_1, 1)
+_block_2 = _block_loop(pair_values_2, row_values_2, 2)
+block_4 = _block_loop(pair_values_4, row_values_4, 4)
+block_8 = _block_loop(pair_values_8, row_values_8, 8)
 
 
 def _apply_table(
@@ -136,13 +164,13 @@ def _block_table(
         end = min(c + lanes * registers, c_end)
         scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
         if registers == 8:
-            block_8(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            block_8(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 4:
-            block_4(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            block_4(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         elif registers == 2:
-            _block_2(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_2(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         else:
-            _block_1(kind, coef0, degree, lanes, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            _block_1(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
         c = end
 
 
