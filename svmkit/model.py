@@ -213,7 +213,7 @@ def _float32_decisions(model: Model, rows: Rows) -> tuple[Floats, Floats]:
     weights = np.stack([coef, np.abs(coef)], axis=1)
     terms = np.minimum(np.diff(rows.indptr), np.diff(model.rows.indptr).max(initial=0))
     with np.errstate(all="ignore"):  # what leaves float32's range may be off by any amount
-        sums = cross_apply(rows, model.rows, model.kernel, weights, "f4")
+        sums = cross_apply(rows, model.rows, model.kernel, weights, "f4", may_differ=False)
         norms = model.kernel.gamma * (rows.sqnorms() + model.rows.sqnorms().max(initial=0.0))
         share = np.expm1(2.0**-24 * (terms + 12) * norms) + 2.0**-20
         error = 1.01 * share / np.maximum(0.0, 1.0 - share) * sums[:, 1] + 2.0**-120 * np.abs(coef).sum()

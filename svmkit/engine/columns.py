@@ -14,6 +14,10 @@ from svmkit.engine.inner import (
     pair_products_2,
     pair_products_4,
     pair_products_8,
+    pair_squares_1,
+    pair_squares_2,
+    pair_squares_4,
+    pair_squares_8,
     row_products_1,
     row_products_2,
     row_products_4,
@@ -105,18 +109,26 @@ def row_products(lanes: Any, W: Any, indices: Any, data: Any, k: Any, end: Any, 
     return k
 
 
-@helper(ORDERED, inline=True)
-def pair_products(lanes: Any, W: Any, first: Any, count: Any, data: Any, k: Any, l: Any, sums: Any, x: Any, y: Any) -> None:
-    """inner.py's ``pair_products`` for lines of 1, 2, 4 or 8 registers."""
-    columns = W.shape[1]
-    if columns == 8 * lanes:
-        pair_products_8(W, first, count, data, k, l, sums, x, y)
-    elif columns == 4 * lanes:
-        pair_products_4(W, first, count, data, k, l, sums, x, y)
-    elif columns == 2 * lanes:
-        pair_products_2(W, first, count, data, k, l, sums, x, y)
-    else:
-        pair_products_1(W, first, count, data, k, l, sums, x, y)
+def _pair_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
+    """inner.py's ``_pair_products`` for lines of 1, 2, 4 or 8 registers."""
+
+    @helper(ORDERED, inline=True)
+    def pair(lanes: Any, W: Any, first: Any, count: Any, data: Any, k: Any, l: Any, sums: Any, x: Any, y: Any) -> None:
+        columns = W.shape[1]
+        if columns == 8 * lanes:
+            eight(W, first, count, data, k, l, sums, x, y)
+        elif columns == 4 * lanes:
+            four(W, first, count, data, k, l, sums, x, y)
+        elif columns == 2 * lanes:
+            two(W, first, count, data, k, l, sums, x, y)
+        else:
+            one(W, first, count, data, k, l, sums, x, y)
+
+    return pair
+
+
+pair_products = _pair_of(pair_products_1, pair_products_2, pair_products_4, pair_products_8)
+pair_squares = _pair_of(pair_squares_1, pair_squares_2, pair_squares_4, pair_squares_8)
 
 
 @helper(ORDERED)

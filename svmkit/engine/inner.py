@@ -64,10 +64,10 @@ def _row_values(registers: int) -> Any:
     return row_values
 
 
-def _pair_values(registers: int) -> Any:
+def _pair_values(registers: int, differences: bool = False) -> Any:
     """``f(W, dense, indices, data, k0, k1, h_x, l0, l1, h_y, h, kind, coef0, degree, out_x, out_y)``: two ``_row_values``.
 
-    The first ``dense`` entries of both rows are of features 0 … dense−1.
+    The first ``dense`` entries of both rows are of features 0 … dense−1; with ``differences`` rbf takes the squares of theirs.
     """
     from numba import types
     from numba.core import cgutils
@@ -88,7 +88,7 @@ def _pair_values(registers: int) -> Any:
             )
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
-            begun = vec.products_of_two(table.data, line_length, starts, args[1])
+            begun = vec.products_of_two(table.data, line_length, starts, args[1], differences)
             for (k, end, half), target, sums in zip((args[4:7], args[7:10]), (first, second), begun, strict=True):
                 k = builder.add(k, args[1])
                 _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, sums)
@@ -101,9 +101,9 @@ def _pair_values(registers: int) -> Any:
     return pair_values
 
 
-def _pair_products(registers: int) -> Any:
+def _pair_products(registers: int, differences: bool = False) -> Any:
     """``f(W, first, count, data, k, l, sums, x, y)``: adds features first … first+count−1 of two rows, whose values begin at
-    data[k] and data[l], to their inner products at ``x`` and ``y``, their own sum first.
+    data[k] and data[l], to their inner products at ``x`` and ``y``, their own sum first; or takes off squared differences.
     """
     from numba import types
     from numba.core import cgutils
@@ -120,7 +120,7 @@ def _pair_products(registers: int) -> Any:
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             start = builder.gep(table.data, [builder.mul(args[1], line_length)])
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 5)]
-            added = vec.products_of_two(start, line_length, starts, args[2])
+            added = vec.products_of_two(start, line_length, starts, args[2], differences)
             for i, sums_of_one in zip((7, 8), added, strict=True):
                 vec.add_to(builder.gep(buffer.data, [args[i]]), sums_of_one)
             return context.get_dummy_value()
@@ -216,6 +216,14 @@ pair_products_1 = intrinsic(lambda: _pair_products(1))
 pair_products_2 = intrinsic(lambda: _pair_products(2))
 pair_products_4 = intrinsic(lambda: _pair_products(4))
 pair_products_8 = intrinsic(lambda: _pair_products(8))
+pair_distances_1 = intrinsic(lambda: _pair_values(1, differences=True))
+pair_distances_2 = intrinsic(lambda: _pair_values(2, differences=True))
+pair_distances_4 = intrinsic(lambda: _pair_values(4, differences=True))
+pair_distances_8 = intrinsic(lambda: _pair_values(8, differences=True))
+pair_squares_1 = intrinsic(lambda: _pair_products(1, differences=True))
+pair_squares_2 = intrinsic(lambda: _pair_products(2, differences=True))
+pair_squares_4 = intrinsic(lambda: _pair_products(4, differences=True))
+pair_squares_8 = intrinsic(lambda: _pair_products(8, differences=True))
 row_products_1 = intrinsic(lambda: _row_products(1))
 row_products_2 = intrinsic(lambda: _row_products(2))
 row_products_4 = intrinsic(lambda: _row_products(4))

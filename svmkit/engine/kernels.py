@@ -33,8 +33,8 @@ from svmkit.engine.space import (
     table_space,
     tiled_space,
 )
-from svmkit.engine.table import apply_table, block_table
-from svmkit.engine.tiled import apply_tiled, block_tiled
+from svmkit.engine.table import apply_distances, apply_table, block_distances, block_table
+from svmkit.engine.tiled import apply_tiled, apply_tiled_distances, block_tiled, block_tiled_distances
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
@@ -117,9 +117,10 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
     return values
 
 
-def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8") -> Floats:
+def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8", may_differ: bool = True) -> Floats:
     """K(left, basis) @ weights, (left.n, weights.shape[1]), kernel values in float64 unless told otherwise, sums always; the
-    block is never stored.
+    block is never stored. float32 gives way to float64 where it is too coarse; but without ``may_differ`` rbf values come from
+    its inner products all the same.
 
     With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
     """
@@ -130,7 +131,9 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
         for j in range(weights.shape[1]):
             out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
         return out
-    layout = layout_of(parts[0], parts[-1], kernel, real)
+    if real == "f4" and may_differ:
+        real = training_precision(parts[0], kernel, parts[-1])
+    layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
     columns = pack(parts[-1], kernel, real, layout)
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
         packed = pack(parts[0].part(first, last), kernel, real, layout)
@@ -186,7 +189,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         if form == "sorted":
             apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            apply_tiled[real](*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
+            apply = apply_tiled_distances if left.differences else apply_tiled[real]
+            apply(*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply = apply_few if left.few else apply_binary[real]
@@ -195,7 +199,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             space = pixel_space(real, width, len(columns))
             apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
-            apply_table[real](*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
+            apply = apply_distances if left.differences else apply_table[real]
+            apply(*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
 
@@ -253,7 +258,8 @@ def _fill_piece(
     if form == "sorted":
         block_sorted[real](*head, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
-        block_tiled[real](*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
+        block = block_tiled_distances if left.differences else block_tiled[real]
+        block(*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
         block = block_few if left.few else block_binary[real]
@@ -261,7 +267,8 @@ def _fill_piece(
     elif form == "pixels":
         block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
-        block_table[real](*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
+        block = block_distances if left.differences else block_table[real]
+        block(*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 

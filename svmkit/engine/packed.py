@@ -6,6 +6,7 @@ anew, since the loops' work space has a place for each.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, Literal, NamedTuple
@@ -28,9 +29,9 @@ Real = Literal["f4", "f8"]
 #: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
 Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
-#: Where the estimate in ``training_precision`` is below this, a float32 kernel value is within 8e-6 √(K_ii K_jj) of the float64
-#: one (tests/engine/test_kernels.py).
-_FLOAT32_ESTIMATE = 5e-6
+#: Where an estimate of its error is below this, a float32 kernel value is within the second number times √(K_ii K_jj) of the
+#: float64 one (tests/engine/test_kernels.py).
+_FLOAT32_ESTIMATE, _FLOAT32_ERROR = 5e-6, 8e-6
 #: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
@@ -52,7 +53,7 @@ _NO_TILE = 1 << 40
 class Layout(NamedTuple):
     """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's,
     whether rows have ``few`` ones, for binary.py's, and the features for which every row has a place, in table.py's and
-    tiled.py's: the ``dense`` ones.
+    tiled.py's: the ``dense`` ones, of which an rbf value may take ``differences`` in place of products.
     """
 
     form: Form
@@ -60,6 +61,7 @@ class Layout(NamedTuple):
     frequent: tuple[int, ...] = ()
     few: bool = False
     dense: tuple[int, ...] = ()
+    differences: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Packed:
     ``far``: some values take differences (apart.py), which counting never does. In pixels' form ``indices``, ``data``, ``half``
     and ``factor`` are ``groups``, ``words``, ``own`` and ``factor`` of words.py, and ``n_features`` is the last group. In the
     sorted form numbers of features are higher by FREQUENT, but for the frequent ones, which come first. ``few``: as in Layout.
-    The first ``dense`` entries of each row, zeros among them, are of the features 0 … dense−1.
+    The first ``dense`` entries of each row, zeros among them, are of the features 0 … dense−1; with ``differences`` these are
+    s/√2·x, and have no part in ``half``.
     """
 
     real: Real
@@ -84,6 +87,7 @@ class Packed:
     far: bool = False
     few: bool = False
     dense: int = 0
+    differences: bool = False
     factor: float = 0.0
 
     @property
@@ -108,6 +112,7 @@ class Packed:
             far=self.far,
             few=self.few,
             dense=self.dense,
+            differences=self.differences,
             factor=self.factor,
         )
 
@@ -142,7 +147,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     data, indptr, indices, n_features = np.empty(len(rows.data), dtype=real), rows.indptr, rows.indices, rows.n_features
     if layout.dense:
         n_features = max(n_features, *layout.dense)
-        indptr, indices, data = _with_dense_first(rows, scale, real, layout.dense, n_features)
+        scales = (sqrt(0.5) * scale if layout.differences else scale, scale)
+        indptr, indices, data = _with_dense_first(rows, scales, real, layout.dense, n_features)
     elif layout.form == "sorted":
         number = np.arange(FREQUENT, FREQUENT + n_features + 1, dtype=np.int32)
         number[[f for f in layout.frequent if f <= n_features]] = [i for i, f in enumerate(layout.frequent) if f <= n_features]
@@ -154,8 +160,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     if kernel.kind == RBF and layout.form == "binary":
         half[:] = 0.5 * np.diff(rows.indptr) * scale**2
     elif kernel.kind == RBF:
-        tile = TILE_FEATURES if layout.form == "tiled" else _NO_TILE
-        _halve_squares[real](indptr, indices, data, len(layout.dense) if layout.form == "tiled" else 0, tile, half)
+        tile, own_tiles = (TILE_FEATURES, len(layout.dense)) if layout.form == "tiled" else (_NO_TILE, 0)
+        _halve_squares[real](indptr, indices, data, len(layout.dense) * layout.differences, own_tiles, tile, half)
     return Packed(
         real=real,
         form=layout.form,
@@ -169,34 +175,34 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         far=real == "f8" and layout.form != "binary" and bool((half > FAR_HALF).any()),
         few=layout.few,
         dense=len(layout.dense),
+        differences=layout.differences,
     )
 
 
-def _dense(rows: Rows) -> tuple[int, ...]:
-    """The features that most rows have, where there are registers for the sums of two rows."""
-    if not cpu_has("avx512f"):
-        return ()
+def _common(rows: Rows) -> tuple[int, ...]:
+    """The features that most rows have."""
     return tuple(np.flatnonzero(np.bincount(rows.indices) > _DENSE_SHARE * rows.n).tolist())
 
 
 def _with_dense_first(
-    rows: Rows, scale: float, real: Real, dense: tuple[int, ...], n_features: int
+    rows: Rows, scales: tuple[float, float], real: Real, dense: tuple[int, ...], n_features: int
 ) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
-    """``indptr``, ``indices`` and scaled ``data`` of rows with a place for each of the features ``dense``, which are numbered
-    from 0; the others come behind them in the old order.
+    """``indptr``, ``indices`` and ``data`` of rows with a place for each of the features ``dense``, which are numbered from 0;
+    the others come behind them in the old order. ``scales``: of these features, and of the others.
     """
     is_dense = np.zeros(n_features + 1, dtype=bool)
     is_dense[list(dense)] = True
     number = np.where(is_dense, np.cumsum(is_dense) - 1, len(dense) + np.cumsum(~is_dense) - 1)
     most = rows.n * len(dense) + len(rows.data)  # room that is not used takes no memory
     indptr, indices, data = np.zeros(rows.n + 1, np.int64), np.empty(most, np.int32), np.empty(most, dtype=real)
-    _place_dense[real](rows.indptr, rows.indices, rows.data, scale, number, len(dense), indptr, indices, data)
+    _place_dense[real](rows.indptr, rows.indices, rows.data, *scales, number, len(dense), indptr, indices, data)
     return indptr, indices[: indptr[-1]], data[: indptr[-1]]
 
 
 def _place(
-    indptr: Any, indices: Any, data: Any, scale: Any, number: Any, dense: Any, new_indptr: Any, new_indices: Any, new_data: Any
-) -> None:
+    indptr: Any, indices: Any, data: Any, dense_scale: Any, scale: Any, number: Any, dense: Any,
+    new_indptr: Any, new_indices: Any, new_data: Any,
+) -> None:  # fmt: skip
     """Each row with its features numbered anew, those below ``dense`` at their number's place, and its values scaled."""
     for r in range(len(indptr) - 1):
         start = new_indptr[r]
@@ -207,7 +213,7 @@ def _place(
         for k in range(indptr[r], indptr[r + 1]):
             f = number[indices[k]]
             if f < dense:
-                new_data[start + f] = scale * data[k]
+                new_data[start + f] = dense_scale * data[k]
             else:
                 new_indices[place] = f
                 new_data[place] = scale * data[k]
@@ -215,7 +221,7 @@ def _place(
         new_indptr[r + 1] = place
 
 
-_place_dense = both_precisions(_place, "void(i8[:], i4[:], f8[:], f8, i8[:], i8, i8[:], i4[:], R[:])")
+_place_dense = both_precisions(_place, "void(i8[:], i4[:], f8[:], f8, f8, i8[:], i8, i8[:], i4[:], R[:])")
 
 
 def _frequent(rows: Rows) -> tuple[int, ...]:
@@ -242,14 +248,15 @@ def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: 
 _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8, i4[:], R[:])")
 
 
-def _squares(indptr: Any, indices: Any, data: Any, dense: Any, tile: Any, half: Any) -> None:
+def _squares(indptr: Any, indices: Any, data: Any, skipped: Any, dense: Any, tile: Any, half: Any) -> None:
     """Half of ⟨x, x⟩ of each row, added up as the loops over rows add up ⟨x, z⟩, in tiled.py in tiles, of which one ends with
-    the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1.
+    the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1. The first ``skipped`` entries
+    have no part.
     """
     for r in range(len(indptr) - 1):
         total = part = half.dtype.type(0.0)
         limit = 0
-        for k in range(indptr[r], indptr[r + 1]):
+        for k in range(indptr[r] + skipped, indptr[r + 1]):
             f = indices[k]
             if f >= limit:
                 total += part
@@ -259,37 +266,80 @@ def _squares(indptr: Any, indices: Any, data: Any, dense: Any, tile: Any, half: 
         half[r] = half.dtype.type(0.5) * (total + part)
 
 
-_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, R[:])")
+_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, i8, R[:])")
 
 
-def training_precision(rows: Rows, kernel: Kernel) -> Real:
-    """float32 where its kernel values stay within 8e-6 √(K_ii K_jj) of the float64 ones, else float64.
+def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) -> Real:
+    """float32 where its kernel values, of rows or of rows and a basis, stay within 8e-6 √(K_ii K_jj) of the float64 ones, else
+    float64.
 
-    Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma. Else the exponent
-    is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about
-    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros). Powers multiply the error. A sigmoid's K_ii may be near 0 where its K_ij are
+    Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma; else inner
+    products or differences may be good enough. Powers multiply the error. A sigmoid's K_ii may be near 0 where its K_ij are
     not, and precomputed values are as given.
     """
+    both = (rows,) if basis is None else (rows, basis)
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
-    if kernel.kind == RBF and _special(rows, kernel, "f4") is not None:
-        return "f4"
-    largest = float(rows.sqnorms().max(initial=0.0))
     if kernel.kind == RBF:
-        longest = int(np.diff(rows.indptr).max(initial=0))
-        return "f4" if 2.0**-23 * kernel.gamma * largest * (1.0 + sqrt(longest)) <= _FLOAT32_ESTIMATE else "f8"
+        fine = all(_special(some, kernel, "f4") is not None for some in both) or not _too_coarse(both, kernel)
+        return "f4" if fine or _told_apart_by(both, kernel) else "f8"
+    largest = max(float(some.sqnorms().max(initial=0.0)) for some in both)
     if kernel.kind == POLYNOMIAL:
         base = kernel.gamma * largest + abs(kernel.coef0)
         return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
     return "f4" if largest < 1e30 else "f8"
 
 
-def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
+def _too_coarse(both: Sequence[Rows], kernel: Kernel) -> bool:
+    """Whether float32 is for rbf values from inner products."""
+    return max(_error_of_products(rows, kernel) for rows in both) > _FLOAT32_ESTIMATE
+
+
+def _told_apart_by(both: Sequence[Rows], kernel: Kernel) -> tuple[int, ...]:
+    """Features whose differences make rbf values good enough in float32; none where there are no such."""
+    if max(rows.n_features for rows in both) < TABLE_FEATURES:
+        for dense in (_common(both[-1]), _common(both[0])):
+            if dense and max(_error_of_differences(rows, kernel, dense) for rows in both) <= _FLOAT32_ESTIMATE:
+                return dense
+    return ()
+
+
+def _error_of_products(rows: Rows, kernel: Kernel, outside: tuple[int, ...] = ()) -> float:
+    """What rounding may do to an rbf value in float32, features ``outside`` left aside.
+
+    The exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about
+    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros).
+    """
+    if outside:
+        inside = np.ones(max(rows.n_features, *outside) + 1, dtype=bool)
+        inside[list(outside)] = False
+        kept = inside[rows.indices]
+        ends = np.append(0, np.cumsum(kept))
+        rows = rows._replace(data=rows.data[kept], indices=rows.indices[kept], indptr=ends[rows.indptr])
+    longest = int(np.diff(rows.indptr).max(initial=0))
+    return 2.0**-23 * kernel.gamma * float(rows.sqnorms().max(initial=0.0)) * (1.0 + sqrt(longest))
+
+
+def _error_of_differences(rows: Rows, kernel: Kernel, dense: tuple[int, ...]) -> float:
+    """The same where squares of the ``dense`` features' differences take the place of their products.
+
+    Features are rounded before they are taken from each other: at a distance of d that puts gamma·d² off by at most
+    2^−24 · 2 gamma·d · 2 max‖x‖, and e^(−gamma d²) by 0.86 · 2^−23 √gamma·max‖x‖: no estimate but a bound, so that it may be as
+    large as errors are.
+    """
+    largest = float(rows.sqnorms().max(initial=0.0))
+    bound = 0.86 * 2.0**-23 * sqrt(kernel.gamma * largest)
+    return _FLOAT32_ESTIMATE / _FLOAT32_ERROR * bound + _error_of_products(rows, kernel, dense)
+
+
+def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: bool = True) -> Layout:
     """Which loops suit rows against those of a basis: by their features, how crowded these are, and what the values are.
 
-    The special loops need both to be of their kind; otherwise those on the left decide, unless the basis is too wide.
+    The special loops need both to be of their kind; otherwise those on the left decide, unless the basis is too wide. Where
+    products are too coarse in float32, differences are taken, unless they may not.
     """
-    kinds = [_special(rows, kernel, real) for rows in ((left,) if left is basis else (left, basis))]
+    both = (left,) if left is basis else (left, basis)
+    kinds = [_special(rows, kernel, real) for rows in both]
     first, last = kinds[0], kinds[-1]
     if first is not None and last is not None and first._replace(few=last.few) == last:
         return first._replace(few=first.few and last.few)
@@ -297,7 +347,12 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real) -> Layout:
         return Layout("sorted", frequent=_frequent(basis))
     width = left.n_features + 1
     crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
-    return Layout("tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table", dense=_dense(basis))
+    form: Form = "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
+    if real == "f4" and kernel.kind == RBF and may_differ and _too_coarse(both, kernel):
+        dense = _told_apart_by(both, kernel)
+        if dense:
+            return Layout(form, dense=dense, differences=True)
+    return Layout(form, dense=_common(basis) if cpu_has("avx512f") else ())  # as many registers as the sums of two rows take
 
 
 def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:

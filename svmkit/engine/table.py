@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, helper
+from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
 from svmkit.engine.inner import (
+    pair_distances_1,
+    pair_distances_2,
+    pair_distances_4,
+    pair_distances_8,
     pair_values_1,
     pair_values_2,
     pair_values_4,
@@ -44,23 +48,25 @@ def _product_loop(pair_values: Any, row_values: Any, weighted_sum: Any) -> Any:
         weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
         first, second = values[: W.shape[1]], values[W.shape[1] :]
-        r = r0
-        while dense > 0 and r + 1 < r1:
-            k, l, end = indptr[r], indptr[r + 1], indptr[r + 2]
-            pair_values(
-                W, dense, indices, data, k, l, half[r], l, end, half[r + 1], h, kind, coef0, degree, first, second
-            )  # fmt: skip
-            for j in range(out.shape[1]):
-                one = weighted_sum(first, weights, j * stride + c0)  # both before either is stored: weights are loaded once
-                other = weighted_sum(second, weights, j * stride + c0)
-                out[r, j] += one
-                out[r + 1, j] += other
-            r += 2
-        while r < r1:
-            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, first)
-            for j in range(out.shape[1]):
-                out[r, j] += weighted_sum(first, weights, j * stride + c0)
-            r += 1
+        if dense > 0:
+            for r in range(r0, r1, 2):
+                s = min(r + 1, r1 - 1)  # the last row may be its own second
+                k, l = indptr[r], indptr[s]
+                pair_values(
+                    W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
+                    first, second,
+                )  # fmt: skip
+                for j in range(out.shape[1]):
+                    one = weighted_sum(first, weights, j * stride + c0)  # both before either is stored: weights are loaded once
+                    other = weighted_sum(second, weights, j * stride + c0)
+                    out[r, j] += one
+                    if s > r:
+                        out[s, j] += other
+        else:
+            for r in range(r0, r1):
+                row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, first)
+                for j in range(out.shape[1]):
+                    out[r, j] += weighted_sum(first, weights, j * stride + c0)
 
     return product_loop
 
@@ -77,103 +83,120 @@ def _block_loop(pair_values: Any, row_values: Any, registers: int) -> Any:
         r0: Any, r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
         full = c1 - c0 == lanes * registers
-        i = r0
-        while dense > 0 and i + 1 < r1:
-            r, s = rows[i], rows[i + 1]
-            first = out[i, c0:c1] if full else values[: W.shape[1]]
-            second = out[i + 1, c0:c1] if full else values[W.shape[1] :]
-            k, l = indptr[r], indptr[s]
-            pair_values(
-                W,
-                dense,
-                indices,
-                data,
-                k,
-                indptr[r + 1],
-                half[r],
-                l,
-                indptr[s + 1],
-                half[s],
-                h,
-                kind,
-                coef0,
-                degree,
-                first,
-                second,
-            )
-            if not full:
-                for c in range(c1 - c0):
-                    out[i, c0 + c], out[i + 1, c0 + c] = first[c], second[c]
-            i += 2
-        while i < r1:
-            r = rows[i]
-            line = out[i, c0:c1]
-            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, line if full else values)
-            if not full:
-                for c in range(len(line)):
-                    line[c] = values[c]
-            i += 1
+        if dense > 0:
+            for i in range(r0, r1, 2):
+                j = min(i + 1, r1 - 1)
+                r, s = rows[i], rows[j]
+                first = out[i, c0:c1] if full else values[: W.shape[1]]
+                second = out[j, c0:c1] if full else values[W.shape[1] :]
+                k, l = indptr[r], indptr[s]
+                pair_values(
+                    W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
+                    first, second,
+                )  # fmt: skip
+                if not full:
+                    for c in range(c1 - c0):
+                        out[i, c0 + c], out[j, c0 + c] = first[c], second[c]
+        else:
+            for i in range(r0, r1):
+                r = rows[i]
+                line = out[i, c0:c1]
+                row_values(
+                    W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, line if full else values
+                )
+                if not full:
+                    for c in range(len(line)):
+                        line[c] = values[c]
 
     return block_loop
 
 
-_product_1 = _product_loop(pair_values_1, row_values_1, weighted_sum_1)
-_product_2 = _product_loop(pair_values_2, row_values_2, weighted_sum_2)
-_product_4 = _product_loop(pair_values_4, row_values_4, weighted_sum_4)
-_product_8 = _product_loop(pair_values_8, row_values_8, weighted_sum_8)
-_block_1 = _block_loop(pair_values_1, row_values_1, 1)
-_block_2 = _block_loop(pair_values_2, row_values_2, 2)
+def _apply_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
+    def apply_table(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
+        indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+        b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
+        weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        """out[r, j] += Σ_c K(row r, columns[c]) · weights[j·stride + c] for r in r0 … r1−1; ``weights`` padded with zeros."""
+        n_columns = len(columns)
+        c = 0
+        while c < n_columns:
+            registers = _registers_for(n_columns - c, lanes, W.shape[1])
+            end = min(c + lanes * registers, n_columns)
+            scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
+            if registers == 8:
+                eight(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            elif registers == 4:
+                four(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            elif registers == 2:
+                two(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            else:
+                one(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            c = end
+
+    return apply_table
+
+
+def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
+    def block_table(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
+        indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+        b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
+        out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
+        c = c_begin
+        while c < c_end:
+            registers = _registers_for(c_end - c, lanes, W.shape[1])
+            end = min(c + lanes * registers, c_end)
+            scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
+            if registers == 8:
+                eight(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            elif registers == 4:
+                four(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            elif registers == 2:
+                two(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            else:
+                one(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            c = end
+
+    return block_table
+
+
 block_4 = _block_loop(pair_values_4, row_values_4, 4)
 block_8 = _block_loop(pair_values_8, row_values_8, 8)
-
-
-def _apply_table(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
-    indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
-    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
-    weights: Any, stride: Any, out: Any, W: Any, h: Any, values: Any,
-) -> None:  # fmt: skip
-    """out[r, j] += Σ_c K(row r, columns[c]) · weights[j·stride + c] for r in r0 … r1−1; ``weights`` padded with zeros."""
-    n_columns = len(columns)
-    c = 0
-    while c < n_columns:
-        registers = _registers_for(n_columns - c, lanes, W.shape[1])
-        end = min(c + lanes * registers, n_columns)
-        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-        if registers == 8:
-            _product_8(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        elif registers == 4:
-            _product_4(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        elif registers == 2:
-            _product_2(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        else:
-            _product_1(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-        c = end
-
-
-def _block_table(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
-    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
-    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
-    out: Any, W: Any, h: Any, values: Any,
-) -> None:  # fmt: skip
-    """out[i, c] = K(rows[i], columns[c]) for i in r0 … r1−1, c in c_begin … c_end−1."""
-    c = c_begin
-    while c < c_end:
-        registers = _registers_for(c_end - c, lanes, W.shape[1])
-        end = min(c + lanes * registers, c_end)
-        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-        if registers == 8:
-            block_8(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        elif registers == 4:
-            block_4(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        elif registers == 2:
-            _block_2(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        else:
-            _block_1(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-        c = end
-
-
-_TABLE = "R[:, :], R[:], R[:])"
-apply_table = both_precisions(_apply_table, HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + _TABLE)
-block_table = both_precisions(_block_table, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + _TABLE)
+_SIGNATURES = (
+    HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + "R[:, :], R[:], R[:])",
+    HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + "R[:, :], R[:], R[:])",
+)
+apply_table = both_precisions(
+    _apply_of(
+        _product_loop(pair_values_1, row_values_1, weighted_sum_1),
+        _product_loop(pair_values_2, row_values_2, weighted_sum_2),
+        _product_loop(pair_values_4, row_values_4, weighted_sum_4),
+        _product_loop(pair_values_8, row_values_8, weighted_sum_8),
+    ),
+    _SIGNATURES[0],
+)
+block_table = both_precisions(
+    _block_of(_block_loop(pair_values_1, row_values_1, 1), _block_loop(pair_values_2, row_values_2, 2), block_4, block_8),
+    _SIGNATURES[1],
+)
+#: Where squares of the dense features' differences take the place of their products; in float32.
+apply_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_distances")(
+    _apply_of(
+        _product_loop(pair_distances_1, row_values_1, weighted_sum_1),
+        _product_loop(pair_distances_2, row_values_2, weighted_sum_2),
+        _product_loop(pair_distances_4, row_values_4, weighted_sum_4),
+        _product_loop(pair_distances_8, row_values_8, weighted_sum_8),
+    )
+)
+block_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_distances")(
+    _block_of(
+        _block_loop(pair_distances_1, row_values_1, 1),
+        _block_loop(pair_distances_2, row_values_2, 2),
+        _block_loop(pair_distances_4, row_values_4, 4),
+        _block_loop(pair_distances_8, row_values_8, 8),
+    )
+)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, pair_products, row_products, scatter
+from svmkit._jit import ORDERED, both_precisions, compiled, helper
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, pair_products, pair_squares, row_products, scatter
 from svmkit.engine.inner import kernel_values, weighted_sum_1
 
 #: Rows that go through the tiles together, and features to a tile.
@@ -20,78 +20,94 @@ CHUNK_ROWS = 32
 TILE_FEATURES = 64
 
 
-@helper(ORDERED)
-def _chunk_values(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
-    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, i0: Any, i1: Any,
-    W: Any, h: Any, cursor: Any, sums: Any,
-) -> None:  # fmt: skip
-    """sums[(i − i0)·columns + c] = K(rows[i], column c) for i in i0 … i1−1, at most CHUNK_ROWS of them."""
-    n_features, columns = W.shape  # lines of 1, 2, 4 or 8 registers
-    for i in range(i0, i1):
-        cursor[i - i0] = indptr[rows[i]]
-    for place in range((i1 - i0) * columns):
-        sums[place] = 0
-    for first in range(0, dense, TILE_FEATURES):
-        count = min(TILE_FEATURES, dense - first)
-        for i in range(i0, i1 - 1, 2):
-            k, l, place = cursor[i - i0] + first, cursor[i + 1 - i0] + first, (i - i0) * columns
-            pair_products(lanes, W, first, count, data, k, l, sums, place, place + columns)
-        if (i1 - i0) % 2 == 1:
-            k, place = cursor[i1 - 1 - i0] + first, (i1 - 1 - i0) * columns
-            row_products(lanes, W, indices, data, k, k + count, n_features, sums, place)
-    for i in range(i1 - i0):
-        cursor[i] += dense
-    for first in range(dense, n_features, TILE_FEATURES):
+def _chunk_of(pair_products: Any) -> Any:
+    @helper(ORDERED)
+    def chunk_values(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
+        indptr: Any, indices: Any, data: Any, half: Any, rows: Any, i0: Any, i1: Any,
+        W: Any, h: Any, cursor: Any, sums: Any,
+    ) -> None:  # fmt: skip
+        """sums[(i − i0)·columns + c] = K(rows[i], column c) for i in i0 … i1−1, at most CHUNK_ROWS of them, which is even."""
+        n_features, columns = W.shape  # lines of 1, 2, 4 or 8 registers
+        even = i1 - i0 + (i1 - i0) % 2
+        for i in range(i1 - i0):
+            cursor[i] = indptr[rows[i0 + i]]
+        if i1 - i0 < even:  # the last row is its own second
+            cursor[even - 1] = cursor[even - 2]
+        for place in range(even * columns):
+            sums[place] = 0
+        for first in range(0, dense, TILE_FEATURES):
+            count = min(TILE_FEATURES, dense - first)
+            for i in range(0, even, 2):
+                k, l, place = cursor[i] + first, cursor[i + 1] + first, i * columns
+                pair_products(lanes, W, first, count, data, k, l, sums, place, place + columns)
+        for i in range(i1 - i0):
+            cursor[i] += dense
+        for first in range(dense, n_features, TILE_FEATURES):
+            for i in range(i0, i1):
+                k, end, limit, place = cursor[i - i0], indptr[rows[i] + 1], first + TILE_FEATURES, (i - i0) * columns
+                cursor[i - i0] = row_products(lanes, W, indices, data, k, end, limit, sums, place)
         for i in range(i0, i1):
-            k, end, limit, place = cursor[i - i0], indptr[rows[i] + 1], first + TILE_FEATURES, (i - i0) * columns
-            cursor[i - i0] = row_products(lanes, W, indices, data, k, end, limit, sums, place)
-    for i in range(i0, i1):
-        for c in range(0, columns, lanes):
-            kernel_values(sums, (i - i0) * columns + c, c, half[rows[i]], h, kind, coef0, degree)
+            for c in range(0, columns, lanes):
+                kernel_values(sums, (i - i0) * columns + c, c, half[rows[i]], h, kind, coef0, degree)
+
+    return chunk_values
 
 
-def _apply_tiled(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
-    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
-    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
-    weights: Any, stride: Any, out: Any, W: Any, h: Any, cursor: Any, sums: Any,
-) -> None:  # fmt: skip
-    """As ``_apply_table``; ``rows`` lists all rows in order."""
-    width = W.shape[1]
-    for c0 in range(0, len(columns), width):
-        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, min(c0 + width, len(columns)), W, h)
-        for i0 in range(r0, r1, CHUNK_ROWS):
-            i1 = min(i0 + CHUNK_ROWS, r1)
-            _chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
-            for i in range(i0, i1):
-                for j in range(out.shape[1]):
-                    total = 0.0
-                    for c in range(0, width, lanes):
-                        total += weighted_sum_1(sums[(i - i0) * width + c :], weights, j * stride + c0 + c)
-                    out[i, j] += total
+def _apply_of(chunk_values: Any) -> Any:
+    def apply_tiled(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
+        indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+        b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
+        weights: Any, stride: Any, out: Any, W: Any, h: Any, cursor: Any, sums: Any,
+    ) -> None:  # fmt: skip
+        """As table.py's ``apply_table``; ``rows`` lists all rows in order."""
+        width = W.shape[1]
+        for c0 in range(0, len(columns), width):
+            scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, min(c0 + width, len(columns)), W, h)
+            for i0 in range(r0, r1, CHUNK_ROWS):
+                i1 = min(i0 + CHUNK_ROWS, r1)
+                chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
+                for i in range(i0, i1):
+                    for j in range(out.shape[1]):
+                        total = 0.0
+                        for c in range(0, width, lanes):
+                            total += weighted_sum_1(sums[(i - i0) * width + c :], weights, j * stride + c0 + c)
+                        out[i, j] += total
+
+    return apply_tiled
 
 
-def _block_tiled(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
-    indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
-    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
-    out: Any, W: Any, h: Any, cursor: Any, sums: Any,
-) -> None:  # fmt: skip
-    """As ``_block_table``."""
-    width = W.shape[1]
-    for c0 in range(c_begin, c_end, width):
-        c1 = min(c0 + width, c_end)
-        scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, c1, W, h)
-        for i0 in range(r0, r1, CHUNK_ROWS):
-            i1 = min(i0 + CHUNK_ROWS, r1)
-            _chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
-            for i in range(i0, i1):
-                line, place = out[i, c0:c1], (i - i0) * width
-                for c in range(len(line)):
-                    line[c] = sums[place + c]
+def _block_of(chunk_values: Any) -> Any:
+    def block_tiled(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
+        indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
+        b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
+        out: Any, W: Any, h: Any, cursor: Any, sums: Any,
+    ) -> None:  # fmt: skip
+        """As table.py's ``block_table``."""
+        width = W.shape[1]
+        for c0 in range(c_begin, c_end, width):
+            c1 = min(c0 + width, c_end)
+            scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, c1, W, h)
+            for i0 in range(r0, r1, CHUNK_ROWS):
+                i1 = min(i0 + CHUNK_ROWS, r1)
+                chunk_values(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, i0, i1, W, h, cursor, sums)
+                for i in range(i0, i1):
+                    line, place = out[i, c0:c1], (i - i0) * width
+                    for c in range(len(line)):
+                        line[c] = sums[place + c]
+
+    return block_tiled
 
 
-_TILED = "R[:, :], R[:], i8[:], R[:])"
-apply_tiled = both_precisions(_apply_tiled, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + APPLY + _TILED)
-block_tiled = both_precisions(_block_tiled, HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + _TILED)
+_SIGNATURES = (
+    HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + APPLY + "R[:, :], R[:], i8[:], R[:])",
+    HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + "R[:, :], R[:], i8[:], R[:])",
+)
+_products, _distances = _chunk_of(pair_products), _chunk_of(pair_squares)
+apply_tiled = both_precisions(_apply_of(_products), _SIGNATURES[0])
+block_tiled = both_precisions(_block_of(_products), _SIGNATURES[1])
+#: As table.py's ``apply_distances`` and ``block_distances``.
+apply_tiled_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_tiled_distances")(_apply_of(_distances))
+block_tiled_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_tiled_distances")(_block_of(_distances))

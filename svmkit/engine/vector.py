@@ -110,8 +110,11 @@ class Vectors:
         b.position_at_end(after)
         return k, sums
 
-    def products_of_two(self, W: Any, line_length: Any, starts: list[Any], count: Any) -> list[list[Any]]:
-        """Σ_j x[j] · W[j, :] over j < count for two rows x, whose values begin at ``starts``: registers as ``inner_products``.
+    def products_of_two(
+        self, W: Any, line_length: Any, starts: list[Any], count: Any, differences: bool = False
+    ) -> list[list[Any]]:
+        """Σ_j x[j] · W[j, :] over j < count for two rows x, whose values begin at ``starts``: registers as ``inner_products``;
+        or −Σ_j (x[j] − W[j, :])².
 
         A line of the table is loaded once for both: a multiply-add that loads takes a third longer than one that does not.
         """
@@ -131,7 +134,10 @@ class Vectors:
             value = self.splat(b.load(b.gep(start, [j])))
             for total, column in zip(row, columns, strict=True):
                 total.add_incoming(self.splat(0.0), before)
-                total.add_incoming(self.mul_add(value, column, total), loop)
+                apart = b.fsub(value, column, flags=_KEEP_ORDER) if differences else None
+                square = None if apart is None else b.fmul(apart, apart, flags=_KEEP_ORDER)
+                more = self.mul_add(value, column, total) if square is None else b.fsub(total, square, flags=_KEEP_ORDER)
+                total.add_incoming(more, loop)
         j.add_incoming(b.add(j, self.ir.Constant(self.i64, 1)), loop)
         b.branch(head)
         b.position_at_end(after)

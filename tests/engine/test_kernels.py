@@ -354,7 +354,7 @@ def test_float32_is_chosen_only_where_it_is_good_enough(dimension: int, size: fl
     kernel = Kernel(RBF, size)
     rows = Rows.from_dense(X)
     assert training_precision(rows, kernel) == "f4"
-    assert training_precision(rows, Kernel(RBF, 100 * size)) == "f8"
+    assert training_precision(rows, Kernel(RBF, 1e5 * size)) == "f8"
     everything = np.arange(300)
     exact = Engine(rows, kernel, "f8").block(everything, everything)
     assert np.abs(Engine(rows, kernel, "f4").block(everything, everything) - exact).max() <= FLOAT32_ERROR
@@ -373,6 +373,61 @@ def test_float32_of_rows_that_round_one_way(dimension: int) -> None:
     assert training_precision(rows, kernel) == "f4"
     exact = Engine(rows, kernel, "f8").block(everything, everything)
     assert np.abs(Engine(rows, kernel, "f4").block(everything, everything) - exact).max() <= FLOAT32_ERROR
+
+
+@pytest.mark.parametrize(("dimension", "others"), [(1, 0), (3, 0), (20, 0), (200, 0), (12, 10)])
+def test_float32_differences_serve_where_products_are_too_coarse(dimension: int, others: int) -> None:
+    """Rows far from the origin for their kernel's width; ``others`` are features that few rows have."""
+    rng = np.random.default_rng(14)
+    X = np.hstack([10.0 + rng.normal(scale=0.15, size=(301, dimension)), np.zeros((301, others))])
+    if others:
+        X[np.arange(301), rng.integers(dimension, dimension + others, 301)] = 0.3
+    rows, everything = Rows.from_dense(X), np.arange(301)
+    kernel = Kernel(RBF, (5000.0 if others else 5900.0) / float(rows.sqnorms().max()))
+    assert training_precision(rows, kernel) == "f4"
+    assert training_precision(rows, kernel._replace(gamma=1.3 * kernel.gamma)) == "f8"
+    engine = Engine(rows, kernel)
+    assert engine.packed.differences
+    K, exact = engine.block(everything, everything), Engine(rows, kernel, "f8").block(everything, everything)
+    assert np.abs(K - exact).max() <= FLOAT32_ERROR
+    by_products = Engine(rows, kernel, "f4", packed.Layout("table")).block(everything, everything)
+    assert np.abs(by_products - exact).max() > 10 * FLOAT32_ERROR
+    weights = rng.normal(size=(301, 2))
+    assert np.abs(cross_apply(rows, rows, kernel, weights, "f4") - exact @ weights).max() <= FLOAT32_ERROR * 301
+
+
+@pytest.mark.parametrize("form", ["table", "tiled"])
+@pytest.mark.parametrize("n", [1, 2, 33, 200])
+def test_differences_give_one_value_on_every_path(form: packed.Form, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", 100)
+    X = sparse_matrix(n, 150, 0.4, seed=15, scale=0.5)
+    X[:, ::3] += 2.0
+    kernel, everything = Kernel(RBF, 0.02), np.arange(n)
+    layout = packed.Layout(form, dense=tuple(range(1, 150, 3)), differences=True)
+    engine = Engine(Rows.from_dense(X), kernel, "f4", layout)
+    K = engine.block(everything, everything)
+    assert np.abs(K - naive(kernel, X, X)).max() < 1e-6
+    assert np.array_equal(K, K.T)
+    assert (np.diagonal(K) == 1.0).all()
+    some = np.random.default_rng(16).permutation(n)[: (n + 1) // 2]
+    assert np.array_equal(engine.block(some, everything), K[some])
+    for c in (0, n - 1):
+        for sides in (1, 2):
+            out = np.zeros((n, sides))
+            engine.apply(engine.packed.take(everything[::-1].copy()), np.array([c]), np.ones((1, sides)), out)
+            assert np.array_equal(out[::-1], np.repeat(K[:, [c]].astype(np.float64), sides, axis=1))
+
+
+def test_float32_gives_way_where_neither_serves() -> None:
+    rng = np.random.default_rng(18)
+    X = np.hstack([np.full((90, 1), 0.5), sparse_matrix(90, 40, 0.2, seed=18, scale=3.0)])
+    rows, kernel = Rows.from_dense(X), Kernel(RBF, 2.0)
+    assert training_precision(rows, kernel) == "f8"
+    weights = rng.normal(size=(90, 1))
+    exact = cross_apply(rows, rows, kernel, weights)
+    assert np.array_equal(cross_apply(rows, rows, kernel, weights, "f4"), exact)
+    coarse = cross_apply(rows, rows, kernel, weights, "f4", may_differ=False)
+    assert 0.0 < np.abs(coarse - exact).max() < 1e-2
 
 
 def test_float64_where_float32_is_too_coarse() -> None:
