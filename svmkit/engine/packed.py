@@ -281,7 +281,7 @@ def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) ->
     if kernel.kind in (SIGMOID, PRECOMPUTED):
         return "f8"
     if kernel.kind == RBF:
-        fine = all(_special(some, kernel, "f4") is not None for some in both) or not _too_coarse(both, kernel)
+        fine = _special(both, kernel, "f4") is not None or not _too_coarse(both, kernel)
         return "f4" if fine or _told_apart_by(both, kernel) else "f8"
     largest = max(float(some.sqnorms().max(initial=0.0)) for some in both)
     if kernel.kind == POLYNOMIAL:
@@ -292,14 +292,14 @@ def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) ->
 
 def _too_coarse(both: Sequence[Rows], kernel: Kernel) -> bool:
     """Whether float32 is for rbf values from inner products."""
-    return max(_error_of_products(rows, kernel) for rows in both) > _FLOAT32_ESTIMATE
+    return not all(_error_of_products(rows, kernel) <= _FLOAT32_ESTIMATE for rows in both)
 
 
 def _told_apart_by(both: Sequence[Rows], kernel: Kernel) -> tuple[int, ...]:
     """Features whose differences make rbf values good enough in float32; none where there are no such."""
     if max(rows.n_features for rows in both) < TABLE_FEATURES:
         for dense in (_common(both[-1]), _common(both[0])):
-            if dense and max(_error_of_differences(rows, kernel, dense) for rows in both) <= _FLOAT32_ESTIMATE:
+            if dense and all(_error_of_differences(rows, kernel, dense) <= _FLOAT32_ESTIMATE for rows in both):
                 return dense
     return ()
 
@@ -339,10 +339,9 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     products are too coarse in float32, differences are taken, unless they may not.
     """
     both = (left,) if left is basis else (left, basis)
-    kinds = [_special(rows, kernel, real) for rows in both]
-    first, last = kinds[0], kinds[-1]
-    if first is not None and last is not None and first._replace(few=last.few) == last:
-        return first._replace(few=first.few and last.few)
+    special = _special(both, kernel, real)
+    if special is not None:
+        return special
     if max(left.n_features, basis.n_features) >= TABLE_FEATURES:
         return Layout("sorted", frequent=_frequent(basis))
     width = left.n_features + 1
@@ -355,7 +354,16 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     return Layout(form, dense=_common(basis) if cpu_has("avx512f") else ())  # as many registers as the sums of two rows take
 
 
-def _special(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
+def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
+    """The special loops for both, if they are the same."""
+    kinds = [_special_of(rows, kernel, real) for rows in both]
+    first, last = kinds[0], kinds[-1]
+    if first is None or last is None or first._replace(few=last.few) != last:
+        return None
+    return first._replace(few=first.few and last.few)
+
+
+def _special_of(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
     """Counting for rbf where every value is 1, and not too many to a row (with AVX2); or small whole numbers (with AVX-512)."""
     if rows.n_features >= TABLE_FEATURES or rows.precomputed:
         return None

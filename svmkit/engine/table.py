@@ -15,9 +15,6 @@ from svmkit.engine.inner import (
     pair_distances_2,
     pair_distances_4,
     pair_distances_8,
-    pair_values_1,
-    pair_values_2,
-    pair_values_4,
     pair_values_8,
     row_values_1,
     row_values_2,
@@ -39,39 +36,49 @@ def _registers_for(n_columns: Any, lanes: Any, widest: Any) -> Any:
     return registers
 
 
-def _product_loop(pair_values: Any, row_values: Any, weighted_sum: Any) -> Any:
-    """The loop over rows for one block width: kernel values of a row, or two, stay in the first-level cache until summed."""
+def _product_loop(row_values: Any, weighted_sum: Any) -> Any:
+    """The loop over rows for one block width: kernel values of a row stay in the first-level cache until summed."""
 
     @helper(ORDERED)
     def product_loop(
         kind: Any, coef0: Any, degree: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
         weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
-        first, second = values[: W.shape[1]], values[W.shape[1] :]
-        if dense > 0:
-            for r in range(r0, r1, 2):
-                s = min(r + 1, r1 - 1)  # the last row may be its own second
-                k, l = indptr[r], indptr[s]
-                pair_values(
-                    W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
-                    first, second,
-                )  # fmt: skip
-                for j in range(out.shape[1]):
-                    one = weighted_sum(first, weights, j * stride + c0)  # both before either is stored: weights are loaded once
-                    other = weighted_sum(second, weights, j * stride + c0)
-                    out[r, j] += one
-                    if s > r:
-                        out[s, j] += other
-        else:
-            for r in range(r0, r1):
-                row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, first)
-                for j in range(out.shape[1]):
-                    out[r, j] += weighted_sum(first, weights, j * stride + c0)
+        for r in range(r0, r1):
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, values)
+            for j in range(out.shape[1]):
+                out[r, j] += weighted_sum(values, weights, j * stride + c0)
 
     return product_loop
 
 
-def _block_loop(pair_values: Any, row_values: Any, registers: int) -> Any:
+def _pair_product_loop(pair_values: Any, weighted_sum: Any) -> Any:
+    """The same two rows at a time."""
+
+    @helper(ORDERED)
+    def pair_product_loop(
+        kind: Any, coef0: Any, degree: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
+        weights: Any, stride: Any, c0: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        first, second = values[: W.shape[1]], values[W.shape[1] :]
+        for r in range(r0, r1, 2):
+            s = min(r + 1, r1 - 1)  # the last row may be its own second
+            k, l = indptr[r], indptr[s]
+            pair_values(
+                W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
+                first, second,
+            )  # fmt: skip
+            for j in range(out.shape[1]):
+                one = weighted_sum(first, weights, j * stride + c0)  # both before either is stored: weights are loaded once
+                other = weighted_sum(second, weights, j * stride + c0)
+                out[r, j] += one
+                if s > r:
+                    out[s, j] += other
+
+    return pair_product_loop
+
+
+def _block_loop(row_values: Any, registers: int) -> Any:
     """As ``_product_loop``, the values written out: straight into place, but for columns that do not fill the registers.
 
     A slice of ``out`` is taken first, since LLVM makes vector stores of ``line[c]`` but not of ``out[i, c0 + c]``.
@@ -82,36 +89,48 @@ def _block_loop(pair_values: Any, row_values: Any, registers: int) -> Any:
         kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any,
         r0: Any, r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
     ) -> None:  # fmt: skip
-        full = c1 - c0 == lanes * registers
-        if dense > 0:
-            for i in range(r0, r1, 2):
-                j = min(i + 1, r1 - 1)
-                r, s = rows[i], rows[j]
-                first = out[i, c0:c1] if full else values[: W.shape[1]]
-                second = out[j, c0:c1] if full else values[W.shape[1] :]
-                k, l = indptr[r], indptr[s]
-                pair_values(
-                    W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
-                    first, second,
-                )  # fmt: skip
-                if not full:
-                    for c in range(c1 - c0):
-                        out[i, c0 + c], out[j, c0 + c] = first[c], second[c]
-        else:
-            for i in range(r0, r1):
-                r = rows[i]
-                line = out[i, c0:c1]
-                row_values(
-                    W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, line if full else values
-                )
-                if not full:
-                    for c in range(len(line)):
-                        line[c] = values[c]
+        for i in range(r0, r1):
+            r = rows[i]
+            line = out[i, c0:c1]
+            full = len(line) == lanes * registers
+            target = line if full else values
+            row_values(W, indices, data, indptr[r], indptr[r + 1], half[r], h, kind, coef0, degree, target)
+            if not full:
+                for c in range(len(line)):
+                    line[c] = values[c]
 
     return block_loop
 
 
-def _apply_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
+def _pair_block_loop(pair_values: Any, registers: int) -> Any:
+    """The same two rows at a time."""
+
+    @helper(ORDERED)
+    def pair_block_loop(
+        kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any, indptr: Any, indices: Any, data: Any, half: Any, rows: Any,
+        r0: Any, r1: Any, c0: Any, c1: Any, out: Any, W: Any, h: Any, values: Any,
+    ) -> None:  # fmt: skip
+        full = c1 - c0 == lanes * registers
+        for i in range(r0, r1, 2):
+            j = min(i + 1, r1 - 1)
+            r, s = rows[i], rows[j]
+            first = out[i, c0:c1] if full else values[: W.shape[1]]
+            second = out[j, c0:c1] if full else values[W.shape[1] :]
+            k, l = indptr[r], indptr[s]
+            pair_values(
+                W, dense, indices, data, k, indptr[r + 1], half[r], l, indptr[s + 1], half[s], h, kind, coef0, degree,
+                first, second,
+            )  # fmt: skip
+            if not full:
+                for c in range(c1 - c0):
+                    out[i, c0 + c], out[j, c0 + c] = first[c], second[c]
+
+    return pair_block_loop
+
+
+def _apply_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
+    """With loops for four widths, and one for the widest if there are dense features."""
+
     def apply_table(
         kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
         indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
@@ -125,7 +144,9 @@ def _apply_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
             registers = _registers_for(n_columns - c, lanes, W.shape[1])
             end = min(c + lanes * registers, n_columns)
             scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-            if registers == 8:
+            if registers == 8 and dense > 0:
+                pairs(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
+            elif registers == 8:
                 eight(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
             elif registers == 4:
                 four(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
@@ -138,7 +159,7 @@ def _apply_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
     return apply_table
 
 
-def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
+def _block_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
     def block_table(
         kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
         indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
@@ -151,7 +172,9 @@ def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
             registers = _registers_for(c_end - c, lanes, W.shape[1])
             end = min(c + lanes * registers, c_end)
             scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-            if registers == 8:
+            if registers == 8 and dense > 0:
+                pairs(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
+            elif registers == 8:
                 eight(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
             elif registers == 4:
                 four(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
@@ -164,39 +187,43 @@ def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
     return block_table
 
 
-block_4 = _block_loop(pair_values_4, row_values_4, 4)
-block_8 = _block_loop(pair_values_8, row_values_8, 8)
+block_4 = _block_loop(row_values_4, 4)
+block_8 = _block_loop(row_values_8, 8)
 _SIGNATURES = (
     HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + "R[:, :], R[:], R[:])",
     HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + "R[:, :], R[:], R[:])",
 )
 apply_table = both_precisions(
     _apply_of(
-        _product_loop(pair_values_1, row_values_1, weighted_sum_1),
-        _product_loop(pair_values_2, row_values_2, weighted_sum_2),
-        _product_loop(pair_values_4, row_values_4, weighted_sum_4),
-        _product_loop(pair_values_8, row_values_8, weighted_sum_8),
+        _product_loop(row_values_1, weighted_sum_1),
+        _product_loop(row_values_2, weighted_sum_2),
+        _product_loop(row_values_4, weighted_sum_4),
+        _product_loop(row_values_8, weighted_sum_8),
+        _pair_product_loop(pair_values_8, weighted_sum_8),
     ),
     _SIGNATURES[0],
 )
 block_table = both_precisions(
-    _block_of(_block_loop(pair_values_1, row_values_1, 1), _block_loop(pair_values_2, row_values_2, 2), block_4, block_8),
+    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, block_8, _pair_block_loop(pair_values_8, 8)),
     _SIGNATURES[1],
 )
+_apart_8, _block_apart_8 = _pair_product_loop(pair_distances_8, weighted_sum_8), _pair_block_loop(pair_distances_8, 8)
 #: Where squares of the dense features' differences take the place of their products; in float32.
 apply_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_distances")(
     _apply_of(
-        _product_loop(pair_distances_1, row_values_1, weighted_sum_1),
-        _product_loop(pair_distances_2, row_values_2, weighted_sum_2),
-        _product_loop(pair_distances_4, row_values_4, weighted_sum_4),
-        _product_loop(pair_distances_8, row_values_8, weighted_sum_8),
+        _pair_product_loop(pair_distances_1, weighted_sum_1),
+        _pair_product_loop(pair_distances_2, weighted_sum_2),
+        _pair_product_loop(pair_distances_4, weighted_sum_4),
+        _apart_8,
+        _apart_8,
     )
 )
 block_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_distances")(
     _block_of(
-        _block_loop(pair_distances_1, row_values_1, 1),
-        _block_loop(pair_distances_2, row_values_2, 2),
-        _block_loop(pair_distances_4, row_values_4, 4),
-        _block_loop(pair_distances_8, row_values_8, 8),
+        _pair_block_loop(pair_distances_1, 1),
+        _pair_block_loop(pair_distances_2, 2),
+        _pair_block_loop(pair_distances_4, 4),
+        _block_apart_8,
+        _block_apart_8,
     )
 )
