@@ -147,12 +147,11 @@ def compiled(
 
 
 def both_precisions(
-    body: Callable[..., Any], signature: str, fastmath: FastMath = ORDERED, needs: str | None = None
+    body: Callable[..., Any], signature: str, fastmath: FastMath = ORDERED, needs: str | None = None, name: str | None = None
 ) -> dict[str, Compiled]:
     """``body`` compiled for float32 and float64: f4 and f8 in place of R in its signature."""
-    return {
-        real: compiled(signature.replace("R", real), fastmath, f"{body.__name__}_{real}", needs)(body) for real in ("f4", "f8")
-    }
+    name = name or body.__name__
+    return {real: compiled(signature.replace("R", real), fastmath, f"{name}_{real}", needs)(body) for real in ("f4", "f8")}
 
 
 def helper(fastmath: FastMath = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:

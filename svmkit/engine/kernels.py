@@ -33,7 +33,7 @@ from svmkit.engine.space import (
     table_space,
     tiled_space,
 )
-from svmkit.engine.table import apply_distances, apply_table, block_distances, block_table
+from svmkit.engine.table import apply_distances, apply_pairs, apply_table, block_distances, block_pairs, block_table
 from svmkit.engine.tiled import apply_tiled, apply_tiled_distances, block_tiled, block_tiled_distances
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
@@ -199,7 +199,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             space = pixel_space(real, width, len(columns))
             apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
-            apply = apply_distances if left.differences else apply_table[real]
+            apply = apply_distances if left.differences else apply_pairs[real] if left.dense else apply_table[real]
             apply(*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
@@ -267,7 +267,7 @@ def _fill_piece(
     elif form == "pixels":
         block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
-        block = block_distances if left.differences else block_table[real]
+        block = block_distances if left.differences else block_pairs[real] if left.dense else block_table[real]
         block(*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)

@@ -128,9 +128,7 @@ def _pair_block_loop(pair_values: Any, registers: int) -> Any:
     return pair_block_loop
 
 
-def _apply_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
-    """With loops for four widths, and one for the widest if there are dense features."""
-
+def _apply_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
     def apply_table(
         kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
         indptr: Any, indices: Any, data: Any, half: Any, r0: Any, r1: Any,
@@ -144,9 +142,7 @@ def _apply_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
             registers = _registers_for(n_columns - c, lanes, W.shape[1])
             end = min(c + lanes * registers, n_columns)
             scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-            if registers == 8 and dense > 0:
-                pairs(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
-            elif registers == 8:
+            if registers == 8:
                 eight(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
             elif registers == 4:
                 four(kind, coef0, degree, dense, indptr, indices, data, half, r0, r1, weights, stride, c, out, W, h, values)
@@ -159,7 +155,7 @@ def _apply_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
     return apply_table
 
 
-def _block_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
+def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
     def block_table(
         kind: Any, coef0: Any, degree: Any, lanes: Any, dense: Any,
         indptr: Any, indices: Any, data: Any, half: Any, rows: Any, r0: Any, r1: Any,
@@ -172,9 +168,7 @@ def _block_of(one: Any, two: Any, four: Any, eight: Any, pairs: Any) -> Any:
             registers = _registers_for(c_end - c, lanes, W.shape[1])
             end = min(c + lanes * registers, c_end)
             scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c, end, W, h)
-            if registers == 8 and dense > 0:
-                pairs(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
-            elif registers == 8:
+            if registers == 8:
                 eight(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
             elif registers == 4:
                 four(kind, coef0, degree, lanes, dense, indptr, indices, data, half, rows, r0, r1, c, end, out, W, h, values)
@@ -199,23 +193,35 @@ apply_table = both_precisions(
         _product_loop(row_values_2, weighted_sum_2),
         _product_loop(row_values_4, weighted_sum_4),
         _product_loop(row_values_8, weighted_sum_8),
-        _pair_product_loop(pair_values_8, weighted_sum_8),
     ),
     _SIGNATURES[0],
 )
 block_table = both_precisions(
-    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, block_8, _pair_block_loop(pair_values_8, 8)),
-    _SIGNATURES[1],
+    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, block_8), _SIGNATURES[1]
 )
-_apart_8, _block_apart_8 = _pair_product_loop(pair_distances_8, weighted_sum_8), _pair_block_loop(pair_distances_8, 8)
+#: The same where there are dense features.
+apply_pairs = both_precisions(
+    _apply_of(
+        _product_loop(row_values_1, weighted_sum_1),
+        _product_loop(row_values_2, weighted_sum_2),
+        _product_loop(row_values_4, weighted_sum_4),
+        _pair_product_loop(pair_values_8, weighted_sum_8),
+    ),
+    _SIGNATURES[0],
+    name="apply_pairs",
+)
+block_pairs = both_precisions(
+    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, _pair_block_loop(pair_values_8, 8)),
+    _SIGNATURES[1],
+    name="block_pairs",
+)
 #: Where squares of the dense features' differences take the place of their products; in float32.
 apply_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_distances")(
     _apply_of(
         _pair_product_loop(pair_distances_1, weighted_sum_1),
         _pair_product_loop(pair_distances_2, weighted_sum_2),
         _pair_product_loop(pair_distances_4, weighted_sum_4),
-        _apart_8,
-        _apart_8,
+        _pair_product_loop(pair_distances_8, weighted_sum_8),
     )
 )
 block_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_distances")(
@@ -223,7 +229,6 @@ block_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_di
         _pair_block_loop(pair_distances_1, 1),
         _pair_block_loop(pair_distances_2, 2),
         _pair_block_loop(pair_distances_4, 4),
-        _block_apart_8,
-        _block_apart_8,
+        _pair_block_loop(pair_distances_8, 8),
     )
 )
