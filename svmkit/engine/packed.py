@@ -179,9 +179,12 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     )
 
 
-def _common(rows: Rows) -> tuple[int, ...]:
-    """The features that most rows have."""
-    return tuple(np.flatnonzero(np.bincount(rows.indices) > _DENSE_SHARE * rows.n).tolist())
+def _common(most: Rows, both: Sequence[Rows]) -> tuple[int, ...]:
+    """The features that ``most`` rows have; none where some of ``both`` have so few that the places would be far more."""
+    found = np.flatnonzero(np.bincount(most.indices) > _DENSE_SHARE * most.n)
+    if any(_DENSE_SHARE * len(found) * rows.n > len(rows.indices) for rows in both):
+        return ()
+    return tuple(found.tolist())
 
 
 def _with_dense_first(
@@ -298,7 +301,7 @@ def _too_coarse(both: Sequence[Rows], kernel: Kernel) -> bool:
 def _told_apart_by(both: Sequence[Rows], kernel: Kernel) -> tuple[int, ...]:
     """Features whose differences make rbf values good enough in float32; none where there are no such."""
     if max(rows.n_features for rows in both) < TABLE_FEATURES:
-        for dense in (_common(both[-1]), _common(both[0])):
+        for dense in (_common(both[-1], both), _common(both[0], both)):
             if dense and all(_error_of_differences(rows, kernel, dense) <= _FLOAT32_ESTIMATE for rows in both):
                 return dense
     return ()
@@ -351,7 +354,9 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
         dense = _told_apart_by(both, kernel)
         if dense:
             return Layout(form, dense=dense, differences=True)
-    return Layout(form, dense=_common(basis) if cpu_has("avx512f") else ())  # as many registers as the sums of two rows take
+    return Layout(
+        form, dense=_common(basis, both) if cpu_has("avx512f") else ()
+    )  # as many registers as the sums of two rows take
 
 
 def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:

@@ -84,6 +84,9 @@ def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.Monkey
     for has, dense in ((True, (5, 12)), (False, ())):
         monkeypatch.setattr(packed, "cpu_has", lambda feature, has=has: has and feature == "avx512f")
         assert packed.layout_of(Rows.from_dense(X * (X == 1.5)), rows, kernel, "f4") == packed.Layout("table", dense=dense)
+    monkeypatch.setattr(packed, "cpu_has", lambda feature: feature == "avx512f")
+    few = Rows.from_dense(X * (np.arange(20) == 4))  # with a place for either feature these were twice as large
+    assert packed.layout_of(few, rows, kernel, "f4").dense == ()
     layout = packed.Layout("table", dense=(5, 12))
     found = packed.pack(rows, Kernel(LINEAR), "f8", layout)
     assert found.dense == 2
