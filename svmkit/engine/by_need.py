@@ -126,46 +126,14 @@ def make(source: Any, K: Any, i: Any) -> None:
             table, own, c = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width], t * width
             if width == 8 * lanes:
                 block_8(
-                    kind,
-                    coef0,
-                    degree,
-                    lanes,
-                    0,
-                    indptr,
-                    indices,
-                    data,
-                    half,
-                    every,
-                    i,
-                    i + 1,
-                    c,
-                    c + width,
-                    K,
-                    table,
-                    own,
-                    own,
-                )
+                    kind, coef0, degree, lanes, 0, indptr, indices, data, half, every, i, i + 1,
+                    c, c + width, K, table, own, own,
+                )  # fmt: skip
             else:
                 block_4(
-                    kind,
-                    coef0,
-                    degree,
-                    lanes,
-                    0,
-                    indptr,
-                    indices,
-                    data,
-                    half,
-                    every,
-                    i,
-                    i + 1,
-                    c,
-                    c + width,
-                    K,
-                    table,
-                    own,
-                    own,
-                )
+                    kind, coef0, degree, lanes, 0, indptr, indices, data, half, every, i, i + 1,
+                    c, c + width, K, table, own, own,
+                )  # fmt: skip
 
 
 @helper(ORDERED)

@@ -307,7 +307,8 @@ def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None
     n_rows = left.n
     n_pieces = max(len(left.indices) // PIECE_NONZEROS[form], min(n_rows // 64, 2 * parallel.threads()))
     n_pieces = max(1, min(64, n_pieces, n_rows * n_columns // PIECE_VALUES))
-    n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together
+    if n_pieces > 1:
+        n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together
     cuts = [n_rows * i // n_pieces for i in range(n_pieces + 1)]
     parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
 
