@@ -19,7 +19,7 @@ FITTING = [
 
 #: Top to bottom: a module imports only from rooms above its own. A folder is one room.
 ROOMS = [
-    *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "gather", "data", "parallel", "turns"),
+    *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "parallel", "gather", "data", "turns"),
     *("problem", "trace", "engine", "certificate", "maps", "solvers"),
     *("model", "calibrate", "metrics", "scaling", "compress"),
     "matching",
@@ -42,6 +42,7 @@ SHARED = {
         "apart",
         "linear",
         "packed",
+        "rounding",
         "kernels",
         "reference",
         "row_cache",

@@ -64,10 +64,10 @@ def _row_values(registers: int) -> Any:
     return row_values
 
 
-def _pair_values(registers: int, differences: bool = False) -> Any:
+def _pair_values(registers: int) -> Any:
     """``f(W, dense, indices, data, k0, k1, h_x, l0, l1, h_y, h, kind, coef0, degree, out_x, out_y)``: two ``_row_values``.
 
-    The first ``dense`` entries of both rows are of features 0 … dense−1; with ``differences`` rbf takes the squares of theirs.
+    The first ``dense`` entries of both rows are of features 0 … dense−1.
     """
     from numba import types
     from numba.core import cgutils
@@ -88,7 +88,8 @@ def _pair_values(registers: int, differences: bool = False) -> Any:
             )
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
-            begun = vec.products_of_two(table.data, line_length, starts, args[1], differences)
+            zeros = [vec.splat(0.0)] * registers
+            begun = vec.products_of_two(table.data, line_length, starts, args[1], [zeros, zeros])
             for (k, end, half), target, sums in zip((args[4:7], args[7:10]), (first, second), begun, strict=True):
                 k = builder.add(k, args[1])
                 _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, sums)
@@ -99,6 +100,45 @@ def _pair_values(registers: int, differences: bool = False) -> Any:
         return signature, generate
 
     return pair_values
+
+
+def _pair_distances(registers: int) -> Any:
+    """The same of rbf, squares of differences in place of the dense features' products.
+
+    The others come first: where both rows have the same of them, these leave nothing, and squares lose no digits to them.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic as numba_intrinsic
+
+    @numba_intrinsic
+    def pair_distances(
+        _ctx: Any, W: Any, dense: Any, indices: Any, data: Any, k0: Any, k1: Any, hx: Any, l0: Any, l1: Any, hy: Any,
+        h: Any, kind: Any, coef0: Any, degree: Any, out_x: Any, out_y: Any,
+    ) -> Any:  # fmt: skip
+        real, i8 = data.dtype, types.int64
+        signature = types.void(W, i8, indices, data, i8, i8, real, i8, i8, real, h, i8, real, i8, out_x, out_y)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vec = Vectors(builder, real.bitwidth, registers)
+            table, features, values, norms, first, second = (
+                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 2, 3, 10, 14, 15)
+            )
+            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
+            zeros, begun = [vec.splat(0.0)] * registers, []
+            for k, end, half in (args[4:7], args[7:10]):
+                k = builder.add(k, args[1])
+                _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, zeros)
+                begun.append(vec.exponents(sums, half, norms.data))
+            exponents = vec.products_of_two(table.data, line_length, starts, args[1], begun, differences=True)
+            for target, found in zip((first, second), exponents, strict=True):
+                vec.store([vec.exp2(t) for t in found], target.data)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return pair_distances
 
 
 def _pair_products(registers: int, differences: bool = False) -> Any:
@@ -120,7 +160,8 @@ def _pair_products(registers: int, differences: bool = False) -> Any:
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             start = builder.gep(table.data, [builder.mul(args[1], line_length)])
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 5)]
-            added = vec.products_of_two(start, line_length, starts, args[2], differences)
+            zeros = [vec.splat(0.0)] * registers
+            added = vec.products_of_two(start, line_length, starts, args[2], [zeros, zeros], differences)
             for i, sums_of_one in zip((7, 8), added, strict=True):
                 vec.add_to(builder.gep(buffer.data, [args[i]]), sums_of_one)
             return context.get_dummy_value()
@@ -213,10 +254,10 @@ pair_products_1 = intrinsic(lambda: _pair_products(1))
 pair_products_2 = intrinsic(lambda: _pair_products(2))
 pair_products_4 = intrinsic(lambda: _pair_products(4))
 pair_products_8 = intrinsic(lambda: _pair_products(8))
-pair_distances_1 = intrinsic(lambda: _pair_values(1, differences=True))
-pair_distances_2 = intrinsic(lambda: _pair_values(2, differences=True))
-pair_distances_4 = intrinsic(lambda: _pair_values(4, differences=True))
-pair_distances_8 = intrinsic(lambda: _pair_values(8, differences=True))
+pair_distances_1 = intrinsic(lambda: _pair_distances(1))
+pair_distances_2 = intrinsic(lambda: _pair_distances(2))
+pair_distances_4 = intrinsic(lambda: _pair_distances(4))
+pair_distances_8 = intrinsic(lambda: _pair_distances(8))
 pair_squares_1 = intrinsic(lambda: _pair_products(1, differences=True))
 pair_squares_2 = intrinsic(lambda: _pair_products(2, differences=True))
 pair_squares_4 = intrinsic(lambda: _pair_products(4, differences=True))

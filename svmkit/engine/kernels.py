@@ -1,6 +1,6 @@
 """The kernel engine: blocks K[R, S], fused products K[R, S]·v, the diagonal, over packed rows; it counts what it evaluates.
 
-Values come in float32 for training (where the data allow an error of 8e-6 √(K_ii K_jj)) and in float64 for all that is
+Values come in float32 for training (where the data allow an error of 1e-6 √(K_ii K_jj)) and in float64 for all that is
 reported: predictions, certificates, the solvers' final check. Sums are float64 always. Nothing is cached: on cheap rows a
 recomputed value costs less than one read back from memory.
 """
@@ -19,7 +19,7 @@ from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import mirror, turn
-from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, training_precision
+from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, suited
 from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.space import (
@@ -58,7 +58,9 @@ class Engine:
         self.rows = rows
         self.kernel = kernel
         (narrow,) = renumbered(rows)
-        real = real or training_precision(rows, kernel)
+        if real is None:
+            real, found = suited(narrow, narrow, kernel)
+            layout = layout or found
         self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
 
@@ -132,8 +134,9 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
             out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
         return out
     if real == "f4" and may_differ:
-        real = training_precision(parts[0], kernel, parts[-1])
-    layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
+        real, layout = suited(parts[0], parts[-1], kernel)
+    else:
+        layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
     columns = pack(parts[-1], kernel, real, layout)
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
         packed = pack(parts[0].part(first, last), kernel, real, layout)

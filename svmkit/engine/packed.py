@@ -17,21 +17,18 @@ from numpy.typing import NDArray
 from svmkit._jit import both_precisions
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine import binary, pixels
+from svmkit.engine import binary, pixels, rounding
 from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import pack_words, units_of
 from svmkit.gather import gather
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
 
 Real = Literal["f4", "f8"]
 #: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
 Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
-#: Where an estimate of its error is below this, a float32 kernel value is within the second number times √(K_ii K_jj) of the
-#: float64 one (tests/engine/test_kernels.py).
-_FLOAT32_ESTIMATE, _FLOAT32_ERROR = 5e-6, 8e-6
 #: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
@@ -273,66 +270,17 @@ _halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, i8,
 
 
 def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) -> Real:
-    """float32 where its kernel values, of rows or of rows and a basis, stay within 8e-6 √(K_ii K_jj) of the float64 ones, else
+    """float32 where its kernel values, of rows or of rows and a basis, stay as near the float64 ones as rounding.py says, else
     float64.
-
-    Counted, or from whole numbers (binary.py, pixels.py), rbf values are rounded three times, whatever gamma; else inner
-    products or differences may be good enough. Powers multiply the error. A sigmoid's K_ii may be near 0 where its K_ij are
-    not, and precomputed values are as given.
     """
-    both = (rows,) if basis is None else (rows, basis)
-    if kernel.kind in (SIGMOID, PRECOMPUTED):
-        return "f8"
-    if kernel.kind == RBF:
-        fine = _special(both, kernel, "f4") is not None or not _too_coarse(both, kernel)
-        return "f4" if fine or _told_apart_by(both, kernel) else "f8"
-    largest = max(float(some.sqnorms().max(initial=0.0)) for some in both)
-    if kernel.kind == POLYNOMIAL:
-        base = kernel.gamma * largest + abs(kernel.coef0)
-        return "f4" if kernel.degree <= 4 and kernel.coef0 >= 0 and base < 1e7 else "f8"
-    return "f4" if largest < 1e30 else "f8"
+    return suited(rows, rows if basis is None else basis, kernel)[0]
 
 
-def _too_coarse(both: Sequence[Rows], kernel: Kernel) -> bool:
-    """Whether float32 is for rbf values from inner products."""
-    return not all(_error_of_products(rows, kernel) <= _FLOAT32_ESTIMATE for rows in both)
-
-
-def _told_apart_by(both: Sequence[Rows], kernel: Kernel) -> tuple[int, ...]:
-    """Features whose differences make rbf values good enough in float32; none where there are no such."""
-    if max(rows.n_features for rows in both) < TABLE_FEATURES:
-        for dense in (_common(both[-1], both), _common(both[0], both)):
-            if dense and all(_error_of_differences(rows, kernel, dense) <= _FLOAT32_ESTIMATE for rows in both):
-                return dense
-    return ()
-
-
-def _error_of_products(rows: Rows, kernel: Kernel, outside: tuple[int, ...] = ()) -> float:
-    """What rounding may do to an rbf value in float32, features ``outside`` left aside.
-
-    The exponent is the difference of two halves that grow with gamma·‖x‖², each summed over the nonzeros: rounding leaves about
-    2^−24 · 2 gamma·max‖x‖² · (1 + √nonzeros).
-    """
-    if outside:
-        inside = np.ones(max(rows.n_features, *outside) + 1, dtype=bool)
-        inside[list(outside)] = False
-        kept = inside[rows.indices]
-        ends = np.append(0, np.cumsum(kept))
-        rows = rows._replace(data=rows.data[kept], indices=rows.indices[kept], indptr=ends[rows.indptr])
-    longest = int(np.diff(rows.indptr).max(initial=0))
-    return 2.0**-23 * kernel.gamma * float(rows.sqnorms().max(initial=0.0)) * (1.0 + sqrt(longest))
-
-
-def _error_of_differences(rows: Rows, kernel: Kernel, dense: tuple[int, ...]) -> float:
-    """The same where squares of the ``dense`` features' differences take the place of their products.
-
-    Features are rounded before they are taken from each other: at a distance of d that puts gamma·d² off by at most
-    2^−24 · 2 gamma·d · 2 max‖x‖, and e^(−gamma d²) by 0.86 · 2^−23 √gamma·max‖x‖: no estimate but a bound, so that it may be as
-    large as errors are.
-    """
-    largest = float(rows.sqnorms().max(initial=0.0))
-    bound = 0.86 * 2.0**-23 * sqrt(kernel.gamma * largest)
-    return _FLOAT32_ESTIMATE / _FLOAT32_ERROR * bound + _error_of_products(rows, kernel, dense)
+def suited(left: Rows, basis: Rows, kernel: Kernel) -> tuple[Real, Layout]:
+    """The precision that serves for training, and the loops that suit rows against those of a basis in it."""
+    both = (left,) if left is basis else (left, basis)
+    layout = _layout_in_float32(both, kernel)
+    return ("f8", layout_of(left, basis, kernel, "f8")) if layout is None else ("f4", layout)
 
 
 def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: bool = True) -> Layout:
@@ -342,21 +290,40 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     products are too coarse in float32, differences are taken, unless they may not.
     """
     both = (left,) if left is basis else (left, basis)
-    special = _special(both, kernel, real)
-    if special is not None:
-        return special
-    if max(left.n_features, basis.n_features) >= TABLE_FEATURES:
+    layout = _layout_in_float32(both, kernel) if real == "f4" and may_differ else None
+    return layout or _special(both, kernel, real) or _layout_for_products(both)
+
+
+def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
+    """The loops whose float32 values are near enough, if there are such; precomputed ones are as given.
+
+    Inner products that are counted, or of whole numbers (binary.py, pixels.py), are exact.
+    """
+    if kernel.kind == PRECOMPUTED:
+        return None
+    special = _special(both, kernel, "f4")
+    if rounding.products_serve(both, kernel, exact=special is not None):
+        return special or _layout_for_products(both)
+    if kernel.kind == RBF and max(rows.n_features for rows in both) < TABLE_FEATURES:
+        form = _form_of(both)
+        for dense in (_common(both[-1], both), _common(both[0], both)):
+            if dense and rounding.differences_serve(both, kernel, dense, others_first=form == "table"):
+                return Layout(form, dense=dense, differences=True)
+    return None
+
+
+def _layout_for_products(both: Sequence[Rows]) -> Layout:
+    basis = both[-1]
+    if max(rows.n_features for rows in both) >= TABLE_FEATURES:
         return Layout("sorted", frequent=_frequent(basis))
-    width = left.n_features + 1
+    pairs = cpu_has("avx512f")  # as many registers as the sums of two rows take
+    return Layout(_form_of(both), dense=_common(basis, both) if pairs else ())
+
+
+def _form_of(both: Sequence[Rows]) -> Form:
+    left, width = both[0], both[0].n_features + 1
     crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
-    form: Form = "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
-    if real == "f4" and kernel.kind == RBF and may_differ and _too_coarse(both, kernel):
-        dense = _told_apart_by(both, kernel)
-        if dense:
-            return Layout(form, dense=dense, differences=True)
-    return Layout(
-        form, dense=_common(basis, both) if cpu_has("avx512f") else ()
-    )  # as many registers as the sums of two rows take
+    return "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
 
 
 def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
@@ -370,7 +337,7 @@ def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
 
 def _special_of(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
     """Counting for rbf where every value is 1, and not too many to a row (with AVX2); or small whole numbers (with AVX-512)."""
-    if rows.n_features >= TABLE_FEATURES or rows.precomputed:
+    if rows.n_features >= TABLE_FEATURES or rows.precomputed or rows.form == "dense":
         return None
     longest = int(np.diff(rows.indptr).max(initial=0))
     if kernel.kind == RBF and longest <= binary.MOST_ONES and cpu_has(binary.NEEDED) and bool((rows.data == 1.0).all()):

@@ -111,10 +111,10 @@ class Vectors:
         return k, sums
 
     def products_of_two(
-        self, W: Any, line_length: Any, starts: list[Any], count: Any, differences: bool = False
+        self, W: Any, line_length: Any, starts: list[Any], count: Any, begun: list[list[Any]], differences: bool = False
     ) -> list[list[Any]]:
-        """Σ_j x[j] · W[j, :] over j < count for two rows x, whose values begin at ``starts``: registers as ``inner_products``;
-        or −Σ_j (x[j] − W[j, :])².
+        """``begun`` + Σ_j x[j] · W[j, :] over j < count for two rows x, whose values begin at ``starts``: registers as
+        ``inner_products``; or − Σ_j (x[j] − W[j, :])².
 
         A line of the table is loaded once for both: a multiply-add that loads takes a third longer than one that does not.
         """
@@ -125,15 +125,15 @@ class Vectors:
         b.position_at_end(head)
         j = b.phi(self.i64)
         j.add_incoming(self.ir.Constant(self.i64, 0), before)
-        sums = [[b.phi(self.type) for _ in range(self.count)] for _ in starts]
+        sums = [[b.phi(self.type) for _ in first] for first in begun]
         b.cbranch(b.icmp_signed("<", j, count), loop, after)
         b.position_at_end(loop)
         line = b.gep(W, [b.mul(j, line_length)])
         columns = [self.load(line, i) for i in range(self.count)]
-        for start, row in zip(starts, sums, strict=True):
+        for start, row, first in zip(starts, sums, begun, strict=True):
             value = self.splat(b.load(b.gep(start, [j])))
-            for total, column in zip(row, columns, strict=True):
-                total.add_incoming(self.splat(0.0), before)
+            for total, column, old in zip(row, columns, first, strict=True):
+                total.add_incoming(old, before)
                 apart = b.fsub(value, column, flags=_KEEP_ORDER) if differences else None
                 square = None if apart is None else b.fmul(apart, apart, flags=_KEEP_ORDER)
                 more = self.mul_add(value, column, total) if square is None else b.fsub(total, square, flags=_KEEP_ORDER)
@@ -175,11 +175,13 @@ class Vectors:
         return results
 
     def _rbf(self, sums: list[Any], hx: Any, h: Any, _coef0: Any, _degree: Any) -> list[Any]:
-        if h is None:
-            return [self.exp2(t) for t in sums]
+        return [self.exp2(t) for t in (sums if h is None else self.exponents(sums, hx, h))]
+
+    def exponents(self, sums: list[Any], hx: Any, h: Any) -> list[Any]:
+        """Of rbf, from the inner products."""
         half = self.splat(hx)
         norms = [self.b.fadd(half, self.load(h, i), flags=_KEEP_ORDER) for i in range(self.count)]
-        return [self.exp2(self.b.fsub(t, n, flags=("nsz",))) for t, n in zip(sums, norms, strict=True)]
+        return [self.b.fsub(t, n, flags=("nsz",)) for t, n in zip(sums, norms, strict=True)]
 
     def _polynomial(self, sums: list[Any], _hx: Any, _h: Any, coef0: Any, degree: Any) -> list[Any]:
         """(t + coef0)^degree by repeated squaring: the product times the base for each bit of the degree that is set."""

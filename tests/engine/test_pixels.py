@@ -9,8 +9,8 @@ from svmkit import parallel
 from svmkit._store import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels, words
-from svmkit.engine.kernels import Columns, Engine, cross_apply, training_precision
-from svmkit.engine.packed import Layout, layout_of, pack
+from svmkit.engine.kernels import Columns, Engine, cross_apply
+from svmkit.engine.packed import Layout, layout_of, pack, training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 pytestmark = pytest.mark.skipif(

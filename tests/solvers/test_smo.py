@@ -12,7 +12,7 @@ import zoo
 
 from svmkit.certificate import certify
 from svmkit.data import Ints
-from svmkit.engine import active, by_need, kernels
+from svmkit.engine import active, by_need, kernels, packed
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
@@ -135,7 +135,7 @@ def coarse_problems() -> Iterator[Problem]:
 
 @pytest.mark.parametrize("problem", list(coarse_problems()), ids=["rbf far from the origin", "linear unscaled", "rbf, C 1e5"])
 def test_converged_holds_in_float64_where_float32_is_too_coarse(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
     assert state.variables.engine.packed.real == "f4"
     progress = smo.advance(state, 3_000_000)
@@ -151,7 +151,7 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     """gamma‖x‖² = 1e4 leaves float32 kernels three digits; the answer is right all the same."""
     X, y = zoo.points(300, 4, seed=13)
     problem = zoo.problem(X + 100.0, y, Kernel(RBF, 0.5), 100.0)
-    monkeypatch.setattr(kernels, "training_precision", lambda rows, kernel: "f4")
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
     state, progress = run(problem, working_set=64)
     assert progress.done
     assert state.variables.engine.packed.real == "f8"
@@ -252,7 +252,7 @@ def test_a_start_counts_as_moved_from_0() -> None:
 
 def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_need, "suits", lambda *_: False)
-    state = smo.start(large(1300, C=100.0), smo.Options(), 1e-4, 0)
+    state = smo.start(large(1300, C=1000.0), smo.Options(), 1e-5, 0)
     block, asked = state.variables.engine.block, list[tuple[int, int]]()
 
     def counted(rows: Ints, columns: Ints, out: np.ndarray) -> np.ndarray:
