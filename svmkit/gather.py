@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit._jit import compiled
+
+#: Nonzeros that a piece of the copying holds at least.
+_PIECE_NONZEROS = 1 << 16
 
 
 def gather(
@@ -19,13 +23,18 @@ def gather(
     np.cumsum(indptr[1:][index] - starts, out=new_indptr[1:])
     new_indices, new_data = np.empty(new_indptr[-1], np.int32), np.empty(new_indptr[-1], data.dtype)
     bits = np.dtype(f"u{data.itemsize}")
-    _copy[data.itemsize](starts, indices, data.view(bits), new_indptr, new_indices, new_data.view(bits))
+    arrays = starts, indices, data.view(bits), new_indptr, new_indices, new_data.view(bits)
+    n_pieces = max(1, min(parallel.threads(), int(new_indptr[-1]) // _PIECE_NONZEROS))
+    cuts = [len(index) * i // n_pieces for i in range(n_pieces + 1)]
+    parallel.run_pieces(lambda i: _copy[data.itemsize](cuts[i], cuts[i + 1], *arrays), n_pieces)
     return new_indptr, new_indices, new_data
 
 
-def _copy_rows(starts: Any, indices: Any, data: Any, new_indptr: Any, new_indices: Any, new_data: Any) -> None:
-    """Each row r of the new arrays is that from ``starts[r]`` on in the old ones."""
-    for r in range(len(starts)):
+def _copy_rows(
+    first_row: Any, last_row: Any, starts: Any, indices: Any, data: Any, new_indptr: Any, new_indices: Any, new_data: Any
+) -> None:
+    """Each row r of the new arrays, first_row … last_row−1, is that from ``starts[r]`` on in the old ones."""
+    for r in range(first_row, last_row):
         first, size = new_indptr[r], new_indptr[r + 1] - new_indptr[r]
         for k in range(size):
             new_indices[first + k] = indices[starts[r] + k]
@@ -34,6 +43,6 @@ def _copy_rows(starts: Any, indices: Any, data: Any, new_indptr: Any, new_indice
 
 
 _copy = {
-    size: compiled(f"void(i8[:], i4[:], u{size}[:], i8[:], i4[:], u{size}[:])", name=f"copy_rows_{size}")(_copy_rows)
+    size: compiled(f"void(i8, i8, i8[:], i4[:], u{size}[:], i8[:], i4[:], u{size}[:])", name=f"copy_rows_{size}")(_copy_rows)
     for size in (4, 8)
 }
