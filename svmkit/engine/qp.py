@@ -36,6 +36,7 @@ _MOST = 1e34
 #: A key of 32 bits has 19 for a value, in quarters of eps: so many eps either way. When the largest F has come as near to the
 #: window's end as the second number says, it becomes the new 0.
 _WINDOW_EPS, _FAR_EPS = 65_535.0, 32_768.0
+_WINDOW_MIDDLE, _WINDOW_END = (float32(times * 4.0 * LARGEST_BLOCK * _WINDOW_EPS) for times in (1.0, 2.0))
 #: Inside a block, steps go on until the violation is this share of the whole one; in float32 at least of this share, below
 #: which the rounding of F shows.
 _INNER_SHARE, _LEAST_SHARE = 0.1, 2.0**-16
@@ -73,9 +74,8 @@ def _key64(value: Any, place: Any, _eps: Any) -> Any:
 @helper(ORDERED)
 def _key32(value: Any, place: Any, eps: Any) -> Any:
     """An integer ordered as ``value``, to a quarter of ``eps``, with ``place`` in its low bits; those past the window tie."""
-    most = float32(_WINDOW_EPS * eps)
-    quarters = int32((min(max(float32(value), -most), most) + most) * float32(4.0 / eps))
-    return int32(int32(quarters << int32(12)) | int32(place))
+    scaled = float32(value) * float32(4.0 * LARGEST_BLOCK / eps) + _WINDOW_MIDDLE
+    return int32((int32(min(max(scaled, float32(0.0)), _WINDOW_END)) & ~_PLACE32) | int32(place))
 
 
 #: By the precision of F: its type, a key and the least one, and what keeps a variable out of a set, beyond all F.
@@ -202,10 +202,19 @@ def _moved(F: Any, change: Any, difference: Any, base: Any) -> Any:
     return F - (change * difference + base)
 
 
+@helper(REASSOCIATED)
+def _widest(Fi: Any, F: Any, low: Any) -> Any:
+    """Fi less the smallest F over low, at least 0, in single precision."""
+    widest = int32(0)
+    for t in range(len(F)):
+        widest = max(widest, _float32_bits(float32(max(Fi - (F[t] + low[t]), 0.0))))
+    return float64(_bits_float32(widest))
+
+
 def pair_steps_over(make: Any, real: str = "f8") -> Any:
     """Pair steps that call ``make(source, K, i)`` before they read row i of K, which is of precision ``real``."""
     number, key, least, huge = _ORDERS[real]
-    zero, has_window = number(0.0), real == "f4"
+    zero, half, has_window = number(0.0), number(0.5), real == "f4"
 
     @helper(REASSOCIATED)
     def pair_steps(
@@ -235,17 +244,15 @@ def pair_steps_over(make: Any, real: str = "f8") -> Any:
             Fi = F[i]
             make(source, K, i)
             Ki = K[i]
-            best, widest = int32(0), int32(0)
+            half_i, best = half * diagonal[i], int32(0)
             for t in range(n):
                 rise = float32(max(Fi - (F[t] + low[t]), zero))
-                widest = max(widest, _float32_bits(rise))
-                curvature = max(float32(diagonal[i] + diagonal[t] - (Ki[t] + Ki[t])), float32(_TAU))
-                gain = int32(_float32_bits(rise * rise / curvature) & ~_PLACE32)
+                half_curvature = max(float32(half * diagonal[t] + (half_i - Ki[t])), float32(0.5 * _TAU))
+                gain = int32(_float32_bits(rise * rise / half_curvature) & ~_PLACE32)
                 best = max(best, int32(gain | int32(t)))
-            if float64(_bits_float32(widest)) < eps:
-                break
             j = int64(best & _PLACE32)
-            if low[j] > zero or F[j] >= Fi:
+            rise = Fi - (F[j] + low[j])
+            if not (rise > zero and (rise >= eps or _widest(Fi, F, low) >= eps)):
                 break
             curvature64 = max(float64(diagonal[i]) + float64(diagonal[j]) - 2.0 * float64(Ki[j]), _TAU)
             step = (float64(Fi) - float64(F[j])) / curvature64
@@ -261,13 +268,18 @@ def pair_steps_over(make: Any, real: str = "f8") -> Any:
             make(source, K, j)
             Kj = K[j]
             change = number(step)
-            new = _moved(Fi, change, Ki[i] - Kj[i], zero)
-            base = new if has_window and abs(new) > number(_FAR_EPS * eps) else zero
+            new = Fi - change * (Ki[i] - Kj[i])
             top = least
-            for t in range(n):
-                f = _moved(F[t], change, Ki[t] - Kj[t], base)
-                F[t] = f
-                top = max(top, key(f + up[t], t, eps))
+            if has_window and abs(new) > number(_FAR_EPS * eps):
+                for t in range(n):
+                    f = _moved(F[t], change, Ki[t] - Kj[t], new)
+                    F[t] = f
+                    top = max(top, key(f + up[t], t, eps))
+            else:
+                for t in range(n):
+                    f = F[t] - change * (Ki[t] - Kj[t])
+                    F[t] = f
+                    top = max(top, key(f + up[t], t, eps))
             steps += 1
         return steps
 
