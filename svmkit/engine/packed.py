@@ -273,7 +273,8 @@ def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) ->
     """float32 where its kernel values, of rows or of rows and a basis, stay as near the float64 ones as rounding.py says, else
     float64.
     """
-    return suited(rows, rows if basis is None else basis, kernel)[0]
+    parts = renumbered(rows) if basis is None else renumbered(rows, basis)
+    return suited(parts[0], parts[-1], kernel)[0]
 
 
 def suited(left: Rows, basis: Rows, kernel: Kernel) -> tuple[Real, Layout]:

@@ -85,6 +85,9 @@ def test_a_few_equal_values_may_have_any_gamma(longest: int) -> None:
     assert longest == 16 or largest_error(mixed, kernel) <= FLOAT32_ERROR
     X[0, 3] = 0.74
     assert training_precision(Rows.from_dense(X), Kernel(RBF, 40.0)) == "f8"
+    others = rows._replace(data=np.full(len(rows.data), 0.7))
+    assert training_precision(rows, Kernel(RBF, 40.0), others) == "f8"
+    assert training_precision(rows, Kernel(RBF, 40.0), rows.part(10, 60)) == "f4"
 
 
 @pytest.mark.parametrize(("dimension", "others"), [(1, 0), (3, 0), (20, 0), (200, 0), (12, 10)])
