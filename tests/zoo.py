@@ -34,6 +34,15 @@ def points(n: int, d: int, seed: int, noise: float = 0.2, density: float = 1.0) 
     return X, y
 
 
+def sparse_matrix(n: int, d: int, density: float, seed: int, scale: float = 0.7) -> Floats:
+    """One row empty, one a copy of another."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(scale=scale, size=(n, d)) * (rng.random((n, d)) < density)
+    matrix[n // 3] = 0.0
+    matrix[n // 2] = matrix[0]
+    return matrix
+
+
 def problem(X: Floats, y: Floats, kernel: Kernel, C: float | Floats = 1.0) -> Problem:
     """A Problem over a dense matrix."""
     return Problem(Rows.from_dense(X), y, np.broadcast_to(np.asarray(C, dtype=np.float64), len(y)).copy(), kernel)

@@ -2,187 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from naive_lasvm import EPS, Naive, beta, naive_run
 from oracle import beta_of, dual_objective, kernel_matrix, violation
 from zoo import named, points, problem
 
 from svmkit import solvers
-from svmkit.data import Floats, Rows
+from svmkit.data import Rows
 from svmkit.engine import finishing, reviews, rng, support
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel, Problem, Solution, Stream
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Stream
 from svmkit.solvers import lasvm, lasvm_selection
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
 EVERY = 10**9
-EPS = 1e-3
-
-
-@dataclass
-class Naive:
-    """S as a list, α of every example; ``used`` counts each kernel value between an example and S when it comes."""
-
-    K: Floats
-    y: Floats
-    upper: Floats
-    eps: float = EPS
-    budget: int = 0
-
-    def __post_init__(self) -> None:
-        self.alpha = np.zeros(len(self.y))
-        self.S: list[int] = []
-        self.levelled = (-1, -1)
-        self.leaving = -1
-        self.stale = True
-        self.used = 0
-
-    def g(self) -> Floats:
-        if self.stale:
-            self.gradient, self.stale = self.y - self.K @ self.alpha, False
-        return self.gradient
-
-    def extremes(self) -> tuple[int | None, int | None]:
-        g, S = self.g(), np.array([s for s in self.S if s != self.leaving], dtype=np.int64)
-        up = S[self.alpha[S] < np.maximum(0, self.upper[S] * self.y[S])]
-        low = S[self.alpha[S] > np.minimum(0, self.upper[S] * self.y[S])]
-        i = int(up[np.argmax(g[up])]) if len(up) else None
-        j = int(low[np.argmin(g[low])]) if len(low) else None
-        first, second = self.levelled  # the last step has made them equal: the first one counts
-        return first if i == second and first in up else i, first if j == second and first in low else j
-
-    def bias_and_delta(self) -> tuple[float, float]:
-        g, (i, j) = self.g(), self.extremes()
-        ends = [g[s] for s in (i, j) if s is not None]
-        return (float(np.mean(ends)) if ends else 0.0), (max(0.0, g[i] - g[j]) if len(ends) == 2 else 0.0)
-
-    def f(self, rows: Any) -> Floats:
-        return self.K[rows] @ self.alpha + self.bias_and_delta()[0]
-
-    def step(self, i: int | None, j: int | None) -> bool:
-        g = self.g()
-        if i is None or j is None or not g[i] - g[j] > self.eps:
-            return False
-        most = max(0, self.upper[i] * self.y[i]) - self.alpha[i]
-        least = self.alpha[j] - min(0, self.upper[j] * self.y[j])
-        curvature = max(self.K[i, i] + self.K[j, j] - 2 * self.K[i, j], 1e-12)
-        step = min((g[i] - g[j]) / curvature, most, least)
-        self.levelled = (i, j) if step < min(most, least) else (-1, -1)
-        for k, new in ((i, self.alpha[i] + step), (j, self.alpha[j] - step)):
-            ends = [end for end in (0.0, self.upper[k] * self.y[k]) if abs(new - end) < 1e-12 * self.upper[k]]
-            self.alpha[k] = ends[0] if ends else new
-        self.stale = True
-        return True
-
-    def process(self, k: int) -> None:
-        i, j = self.extremes()
-        if k in self.S or self.upper[k] == 0:
-            return
-        self.used += len(self.S)
-        if (j if self.y[k] > 0 else i) is None and len(self.S) >= 5:
-            return  # more of one class than anything can be learned from
-        self.S.append(k)
-        self.step(*((k, j) if self.y[k] > 0 else (i, k)))
-
-    def reprocess(self) -> bool:
-        moved = self.step(*self.extremes())
-        (i, j), g = self.extremes(), self.g()
-        if i is not None and j is not None:
-            zeros = [s for s in self.S if self.alpha[s] == 0]
-            gone = [s for s in zeros if (g[s] >= g[i] if self.y[s] < 0 else g[s] <= g[j])]
-            if g[i] <= g[j]:
-                gone = [s for s in gone if s not in (i, j)]
-            self.S = [s for s in self.S if s not in gone]
-        return moved
-
-    def learn(self, k: int, delta_max: float = math.inf) -> Iterator[None]:
-        """Yields after each step."""
-        self.process(k)
-        while True:
-            moved = self.reprocess()
-            over = not moved or self.bias_and_delta()[1] <= delta_max
-            while over and self.budget and len(self.S) > self.budget:
-                self.retire()
-            yield
-            if over:
-                return
-
-    def retire(self) -> None:
-        """The oldest of the larger class leaves, its α passed on."""
-        larger = 1 if sum(self.y[self.S]) > 0 else -1
-        self.leaving = r = next(s for s in self.S if self.y[s] == larger)
-        while self.alpha[r] != 0:
-            i, j = self.extremes()
-            other = i if self.alpha[r] > 0 else j
-            if other is None:
-                assert abs(self.alpha[r]) < 1e-12  # what rounding has left
-                self.alpha[r] = 0
-                break
-            end = self.upper[other] * self.y[other]
-            room = max(0, end) - self.alpha[other] if self.alpha[r] > 0 else self.alpha[other] - min(0, end)
-            step = math.copysign(min(abs(self.alpha[r]), room), self.alpha[r])
-            self.alpha[r] -= step
-            near = [bound for bound in (0.0, end) if abs(self.alpha[other] + step - bound) < 1e-12 * self.upper[other]]
-            self.alpha[other] = near[0] if near else self.alpha[other] + step
-            self.levelled, self.stale = (-1, -1), True
-        self.S.remove(r)
-        self.leaving = -1
-
-
-def first_order(case: Problem, seed: int, seeded: bool) -> list[int]:
-    order = rng.permutation(seed, 0, case.n).tolist()
-    if not seeded:
-        return order
-    first = [[k for k in order if case.y[k] == label][:5] for label in (1, -1)]
-    begin = [k for k in order if k in first[0] + first[1]]
-    return begin + [k for k in order if k not in begin]
-
-
-def chosen(naive: Naive, left: list[int], options: lasvm.Options, seed: int, drawn: int) -> tuple[int, int]:
-    """The choice among those left, and how many were drawn for it."""
-    wanted = 100 if options.selection == "autoactive" else options.candidates
-    rows = [left[k] for k in rng.integers(seed, 1 << 32, drawn, wanted, len(left))] if wanted < len(left) else list(left)
-    if options.selection == "autoactive":
-        b, delta = naive.bias_and_delta()
-        inside = [place for place, row in enumerate(rows) if abs(naive.K[row] @ naive.alpha + b) < 1 + delta / 2]
-        rows = rows[: inside[4] + 1] if len(inside) >= 5 else rows
-    f = naive.f(rows)
-    score = naive.y[rows] * f if options.selection == "gradient" else abs(f)
-    naive.used += (len(rows) - 1) * len(naive.S)
-    return rows[int(np.argmin(score))], len(rows)
-
-
-def naive_run(case: Problem, K: Floats, seed: int, options: lasvm.Options, naive: Naive) -> Iterator[None]:
-    """After each step; S as it is at the begin."""
-    drawn = 0
-    for epoch in range(options.epochs):
-        seeded = options.selection in ("random", "gradient")
-        order = first_order(case, seed, seeded) if epoch == 0 else rng.permutation(seed, epoch, case.n).tolist()
-        left = [k for k in order if epoch > 0 or k not in naive.S]
-        for at in range(len(left)):
-            seeding = options.selection == "gradient" and epoch == 0 and at < 10
-            if options.selection == "random" or seeding or None in naive.extremes():
-                k = left[at]
-            else:
-                k, more = chosen(naive, left[at:], options, seed, drawn)
-                drawn += more
-            place = left.index(k)
-            left[at], left[place] = left[place], left[at]
-            yield from naive.learn(k, options.delta_max)
-
-
-def beta(case: Problem, found: Solution) -> Floats:
-    out = np.zeros(case.n)
-    out[found.origin] = found.coef
-    return out
 
 
 VARIANTS: list[dict[str, Any]] = [
@@ -387,9 +227,6 @@ def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
         assert beta(case, lasvm.solution(state)) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
 
 
-# --- streams --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cache_mb", [100.0, 0.001])
 def test_a_budget_bounds_the_members_of_a_long_run(cache_mb: float) -> None:
     """Σ α stays 0, g is that of the α, both classes stay, and what there is no memory for is computed again."""
@@ -409,84 +246,6 @@ def test_a_budget_bounds_the_members_of_a_long_run(cache_mb: float) -> None:
     assert abs(case.y[rows].sum()) < 20
     assert state.support.reals[1, members] == pytest.approx((case.y - K @ found)[rows], abs=1e-10)
     assert progress.n_support <= 40
-
-
-def stream_of(case: Problem, chunk: int, options: lasvm.Options = lasvm.Options(), C: float = 1.0) -> tuple[Any, Floats]:
-    state = lasvm.start_stream(Stream(case.kernel, C, None, "free"), options, EPS, 0)
-    parts = []
-    for first in range(0, case.n, chunk):
-        last = min(first + chunk, case.n)
-        part = slice(first, last)
-        parts.append(lasvm.extend(state, case.rows.part(first, last), case.y[part], case.upper[part] / C))
-        assert state.rows.n == state.support.size
-    return state, np.concatenate(parts)
-
-
-@pytest.mark.parametrize("name", ["300 rows, rbf", "300 rows, linear", "400 sparse rows, rbf", "example weights"])
-@pytest.mark.parametrize("cache_mb", [100.0, 1e-3])
-def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> None:
-    case = named(name)
-    whole, f = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
-    naive = Naive(kernel_matrix(case), case.y, case.upper)
-    for k in range(case.n):
-        assert (f[k] == pytest.approx(naive.f([k])[0], rel=1e-7, abs=1e-9)) if naive.S else f[k] == 0
-        for _ in naive.learn(k):
-            pass
-    for chunk in (1, 50, 129):
-        state, responses = stream_of(case, chunk, lasvm.Options(cache_mb=cache_mb))
-        assert responses.tobytes() == f.tobytes()
-        assert lasvm.progress(state) == lasvm.progress(whole)
-        for at_the_end in (False, True):
-            if at_the_end:
-                while not lasvm.finish(state, 3).ended:
-                    pass
-                while not lasvm.finish(whole, EVERY).ended:
-                    pass
-            one, other = lasvm.solution(state), lasvm.solution(whole)
-            assert one.coef.tobytes() == other.coef.tobytes()
-            assert one.basis.data.tobytes() == other.basis.data.tobytes()
-            assert one.rho == other.rho
-            assert (one.origin == -1).all()
-        whole, _ = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
-
-
-def test_a_budget_on_a_stream_does_not_depend_on_how_it_is_cut() -> None:
-    case, options = named("300 rows, rbf"), lasvm.Options(budget=30)
-    whole, f = stream_of(case, case.n, options)
-    for chunk in (1, 50, 129):
-        state, responses = stream_of(case, chunk, options)
-        assert responses.tobytes() == f.tobytes()
-        assert lasvm.solution(state).coef.tobytes() == lasvm.solution(whole).coef.tobytes()
-        assert state.support.size == 30 == state.rows.n
-
-
-def test_a_stream_goes_on_after_its_finishing() -> None:
-    case = named("300 rows, rbf")
-    state, _ = stream_of(case, 100)
-    before = lasvm.finish(state, EVERY)
-    assert before.completed
-    lasvm.extend(state, case.rows.part(0, 50), case.y[:50], case.upper[:50])
-    after = lasvm.progress(state)
-    assert not after.completed
-    assert after.steps > before.steps
-    assert lasvm.finish(state, EVERY).completed
-
-
-def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
-    X, _ = points(200, 3, seed=5)
-    y = np.where(np.arange(200) < 150, 1.0, -1.0)
-    state, f = stream_of(problem(X, y, Kernel(RBF, 0.5)), 10)
-    assert f[0] == 0
-    assert (f[1:150] == 1.0).all()
-    assert (np.sign(lasvm.solution(state).coef) == -1).any()
-
-
-def test_rows_with_more_features_than_the_first() -> None:
-    narrow, wide = Rows.from_dense(np.array([[1.0], [2.0]])), Rows.from_dense(np.array([[0.0, 0.0, 3.0]]))
-    state = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
-    lasvm.extend(state, narrow, np.array([1.0, -1.0]), np.ones(2))
-    lasvm.extend(state, wide, np.array([1.0]), np.ones(1))
-    assert lasvm.solution(state).basis.n_features == 3
 
 
 @pytest.mark.parametrize("selection", ["active", "autoactive", "gradient"])
@@ -526,22 +285,6 @@ def test_options_that_cannot_be(options: lasvm.Options, says: str) -> None:
         lasvm.start(named("rbf"), options, EPS, 0)
     with pytest.raises(UsageError, match=says):
         lasvm.start_stream(Stream(Kernel(RBF, 1.0), 1.0, None, "free"), options, EPS, 0)
-
-
-@pytest.mark.parametrize(
-    ("stream", "options", "says"),
-    [
-        (Stream(Kernel(RBF, 1.0), None, 0.1, "free"), lasvm.Options(), "needs -c"),
-        (Stream(Kernel(RBF, 1.0), 1.0, None, "none"), lasvm.Options(), "bias"),
-        (Stream(Kernel(PRECOMPUTED), 1.0, None, "free"), lasvm.Options(), "precomputed"),
-        (Stream(Kernel(RBF, 1.0), 1.0, None, "free"), lasvm.Options(selection="active"), "own order"),
-        (Stream(Kernel(RBF, 1.0), 1.0, None, "free"), lasvm.Options(epochs=2), "own order"),
-    ],
-    ids=str,
-)
-def test_streams_that_cannot_be(stream: Stream, options: lasvm.Options, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        lasvm.start_stream(stream, options, EPS, 0)
 
 
 def test_a_finishing_that_stalls_ends_the_run_as_stalled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,112 @@
+"""LASVM on a stream: however it is cut, what it learns is that of the plain algorithm on the whole of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from naive_lasvm import EPS, Naive
+from oracle import kernel_matrix
+from zoo import named, points, problem
+
+from svmkit.data import Floats, Rows
+from svmkit.errors import UsageError
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel, Problem, Stream
+from svmkit.solvers import lasvm
+
+EVERY = 10**9
+
+
+def stream_of(case: Problem, chunk: int, options: lasvm.Options = lasvm.Options(), C: float = 1.0) -> tuple[Any, Floats]:
+    state = lasvm.start_stream(Stream(case.kernel, C, None, "free"), options, EPS, 0)
+    parts = []
+    for first in range(0, case.n, chunk):
+        last = min(first + chunk, case.n)
+        part = slice(first, last)
+        parts.append(lasvm.extend(state, case.rows.part(first, last), case.y[part], case.upper[part] / C))
+        assert state.rows.n == state.support.size
+    return state, np.concatenate(parts)
+
+
+@pytest.mark.parametrize("name", ["300 rows, rbf", "300 rows, linear", "400 sparse rows, rbf", "example weights"])
+@pytest.mark.parametrize("cache_mb", [100.0, 1e-3])
+def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> None:
+    case = named(name)
+    whole, f = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
+    naive = Naive(kernel_matrix(case), case.y, case.upper)
+    for k in range(case.n):
+        assert (f[k] == pytest.approx(naive.f([k])[0], rel=1e-7, abs=1e-9)) if naive.S else f[k] == 0
+        for _ in naive.learn(k):
+            pass
+    for chunk in (1, 50, 129):
+        state, responses = stream_of(case, chunk, lasvm.Options(cache_mb=cache_mb))
+        assert responses.tobytes() == f.tobytes()
+        assert lasvm.progress(state) == lasvm.progress(whole)
+        for at_the_end in (False, True):
+            if at_the_end:
+                while not lasvm.finish(state, 3).ended:
+                    pass
+                while not lasvm.finish(whole, EVERY).ended:
+                    pass
+            one, other = lasvm.solution(state), lasvm.solution(whole)
+            assert one.coef.tobytes() == other.coef.tobytes()
+            assert one.basis.data.tobytes() == other.basis.data.tobytes()
+            assert one.rho == other.rho
+            assert (one.origin == -1).all()
+        whole, _ = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
+
+
+def test_a_budget_on_a_stream_does_not_depend_on_how_it_is_cut() -> None:
+    case, options = named("300 rows, rbf"), lasvm.Options(budget=30)
+    whole, f = stream_of(case, case.n, options)
+    for chunk in (1, 50, 129):
+        state, responses = stream_of(case, chunk, options)
+        assert responses.tobytes() == f.tobytes()
+        assert lasvm.solution(state).coef.tobytes() == lasvm.solution(whole).coef.tobytes()
+        assert state.support.size == 30 == state.rows.n
+
+
+def test_a_stream_goes_on_after_its_finishing() -> None:
+    case = named("300 rows, rbf")
+    state, _ = stream_of(case, 100)
+    before = lasvm.finish(state, EVERY)
+    assert before.completed
+    lasvm.extend(state, case.rows.part(0, 50), case.y[:50], case.upper[:50])
+    after = lasvm.progress(state)
+    assert not after.completed
+    assert after.steps > before.steps
+    assert lasvm.finish(state, EVERY).completed
+
+
+def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
+    X, _ = points(200, 3, seed=5)
+    y = np.where(np.arange(200) < 150, 1.0, -1.0)
+    state, f = stream_of(problem(X, y, Kernel(RBF, 0.5)), 10)
+    assert f[0] == 0
+    assert (f[1:150] == 1.0).all()
+    assert (np.sign(lasvm.solution(state).coef) == -1).any()
+
+
+def test_rows_with_more_features_than_the_first() -> None:
+    narrow, wide = Rows.from_dense(np.array([[1.0], [2.0]])), Rows.from_dense(np.array([[0.0, 0.0, 3.0]]))
+    state = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
+    lasvm.extend(state, narrow, np.array([1.0, -1.0]), np.ones(2))
+    lasvm.extend(state, wide, np.array([1.0]), np.ones(1))
+    assert lasvm.solution(state).basis.n_features == 3
+
+
+@pytest.mark.parametrize(
+    ("stream", "options", "says"),
+    [
+        (Stream(Kernel(RBF, 1.0), None, 0.1, "free"), lasvm.Options(), "needs -c"),
+        (Stream(Kernel(RBF, 1.0), 1.0, None, "none"), lasvm.Options(), "bias"),
+        (Stream(Kernel(PRECOMPUTED), 1.0, None, "free"), lasvm.Options(), "precomputed"),
+        (Stream(Kernel(RBF, 1.0), 1.0, None, "free"), lasvm.Options(selection="active"), "own order"),
+        (Stream(Kernel(RBF, 1.0), 1.0, None, "free"), lasvm.Options(epochs=2), "own order"),
+    ],
+    ids=str,
+)
+def test_streams_that_cannot_be(stream: Stream, options: lasvm.Options, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        lasvm.start_stream(stream, options, EPS, 0)
