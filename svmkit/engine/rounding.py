@@ -8,13 +8,14 @@ round one way (tests/engine/test_rounding.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmkit._jit import compiled
+from svmkit._jit import REASSOCIATED, compiled
 from svmkit.data import Rows
+from svmkit.engine.larger import larger, smaller
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Kernel
 
 #: How far a float32 kernel value may be from the float64 one, in units of √(K_ii K_jj).
@@ -27,11 +28,12 @@ _LARGEST_PRODUCT, _LARGEST_BASE, _LARGEST_DEGREE = 1e30, 1e7, 4
 
 
 class _Sums(NamedTuple):
-    """Of all rows: the largest Σ x_f² over features ``apart``; of the other features the largest Σ x_f² · (1 + √nonzeros), the
-    most nonzeros, and the smallest and largest value.
+    """Of rows, or of some of their features: the least and the largest Σ x_f², the largest Σ x_f² · (1 + √nonzeros), the most
+    nonzeros, the smallest and the largest value.
     """
 
-    apart: float
+    least: float
+    most: float
     roughness: float
     longest: int
     smallest: float
@@ -45,7 +47,7 @@ def products_serve(both: Sequence[Rows], kernel: Kernel, exact: bool = False) ->
     A sigmoid's K_ii may be near 0 where its K_ij are not.
     """
     if kernel.kind == RBF:
-        return exact or _rbf_products([_sums(rows, ()) for rows in both], kernel.gamma) <= _ESTIMATE
+        return exact or _rbf_products([_sums(rows) for rows in both], kernel.gamma) <= _ESTIMATE
     if kernel.kind == SIGMOID or (kernel.kind == POLYNOMIAL and kernel.coef0 < 0):
         return False
     largest = max(float(rows.sqnorms().max(initial=0.0)) for rows in both)
@@ -65,8 +67,11 @@ def differences_serve(both: Sequence[Rows], kernel: Kernel, dense: tuple[int, ..
     Features are rounded before they are taken from each other: at a distance of d that puts gamma·d² off by at most
     2^−24 · 2 gamma·d · 2 max‖x‖, and e^(−gamma d²) by .86 · 2^−23 √gamma·max‖x‖: a bound, not an estimate.
     """
-    each = [_sums(rows, dense) for rows in both]
-    bound = 0.86 * sqrt(kernel.gamma * max(sums.apart for sums in each))
+    each = [_sums(rows, without=dense) for rows in both]
+    squares = [
+        _sums(rows).most - others.least for rows, others in zip(both, each, strict=True)
+    ]  # no dense part has a larger one
+    bound = 0.86 * sqrt(kernel.gamma * max(0.0, *squares))
     others = _rbf_products(each, kernel.gamma, may_be_equal=others_first)
     return bound / _BOUND + others / _ESTIMATE <= 1.0
 
@@ -92,29 +97,45 @@ def _power(degree: int, share: float, longest: int) -> float:
     return 0.5 * degree * (1.0 + share * sqrt(longest))
 
 
-def _sums(rows: Rows, apart: tuple[int, ...]) -> _Sums:
-    is_apart = np.zeros(max(rows.n_features, *apart, 0) + 1, dtype=np.uint8)
-    is_apart[list(apart)] = 1
-    out = np.empty(5)
-    _sum_up(rows.indptr, rows.indices, rows.data, is_apart, out)
-    return _Sums(float(out[0]), float(out[1]), int(out[2]), float(out[3]), float(out[4]))
+def _sums(rows: Rows, without: tuple[int, ...] = ()) -> _Sums:
+    out = np.empty(6)
+    if without:
+        left_out = np.zeros(max(rows.n_features, *without) + 1, dtype=np.uint8)
+        left_out[list(without)] = 1
+        _sum_up_some(rows.indptr, rows.indices, rows.data, left_out, out)
+    else:
+        _sum_up(rows.indptr, rows.data, out)
+    return _Sums(float(out[0]), float(out[1]), float(out[2]), int(out[3]), float(out[4]), float(out[5]))
+
+
+@compiled("void(i8[:], f8[:], f8[:])", REASSOCIATED)
+def _sum_up(indptr: Any, data: Any, out: Any) -> None:
+    """The numbers of ``_Sums``."""
+    least, most, roughness, longest, smallest, largest = 1e300, 0.0, 0.0, 0, 1e300, -1e300
+    for r in range(len(indptr) - 1):
+        values = data[indptr[r] : indptr[r + 1]]
+        square = 0.0
+        for k in range(len(values)):
+            square += values[k] * values[k]
+            smallest, largest = smaller(smallest, values[k]), larger(largest, values[k])
+        least, most = min(least, square), max(most, square)
+        roughness = max(roughness, square * (1.0 + sqrt(len(values))))
+        longest = max(longest, len(values))
+    out[0], out[1], out[2], out[3], out[4], out[5] = least, most, roughness, longest, smallest, largest
 
 
 @compiled("void(i8[:], i4[:], f8[:], u1[:], f8[:])")
-def _sum_up(indptr: Any, indices: Any, data: Any, is_apart: Any, out: Any) -> None:
-    """The numbers of ``_Sums``."""
-    most_apart, roughness, longest, smallest, largest = 0.0, 0.0, 0, inf, -inf
+def _sum_up_some(indptr: Any, indices: Any, data: Any, left_out: Any, out: Any) -> None:
+    """The same without features that are ``left_out``; most are."""
+    least, most, roughness, longest, smallest, largest = 1e300, 0.0, 0.0, 0, 1e300, -1e300
     for r in range(len(indptr) - 1):
-        apart, other, count = 0.0, 0.0, 0
+        square, count = 0.0, 0
         for k in range(indptr[r], indptr[r + 1]):
-            x = data[k]
-            if is_apart[indices[k]]:
-                apart += x * x
-            else:
-                other += x * x
+            if not left_out[indices[k]]:
+                square += data[k] * data[k]
                 count += 1
-                smallest, largest = min(smallest, x), max(largest, x)
-        most_apart = max(most_apart, apart)
-        roughness = max(roughness, other * (1.0 + sqrt(count)))
+                smallest, largest = min(smallest, data[k]), max(largest, data[k])
+        least, most = min(least, square), max(most, square)
+        roughness = max(roughness, square * (1.0 + sqrt(count)))
         longest = max(longest, count)
-    out[0], out[1], out[2], out[3], out[4] = most_apart, roughness, longest, smallest, largest
+    out[0], out[1], out[2], out[3], out[4], out[5] = least, most, roughness, longest, smallest, largest

@@ -143,7 +143,9 @@ def refresh(state: State, number: Ints) -> None:
         state.variables.engine.apply(left, state.variables.row_of[support], -whole.beta[support], F)
         whole.F[number] = F
         return
-    left_rows, basis = rows.take(state.variables.row_of[number]), rows.take(state.variables.row_of[support])
+    everything = len(number) == rows.n == len(whole.number)  # of a problem with one variable a row
+    left_rows = rows if everything else rows.take(state.variables.row_of[number])
+    basis = rows.take(state.variables.row_of[support])
     response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
     whole.F[number] = state.constant[number] - response
     state.evaluations_before += len(number) * len(support)

@@ -44,7 +44,7 @@ def test_products_are_taken_only_where_they_are_good_enough(dimension: int, dens
     rng = np.random.default_rng(11)
     X = np.abs(rng.normal(size=(300, dimension))) * (rng.random((300, dimension)) < density)
     rows = Rows.from_dense(X)
-    kernel = Kernel(RBF, 0.999 * rounding._ESTIMATE / rounding._sums(rows, ()).roughness)
+    kernel = Kernel(RBF, 0.999 * rounding._ESTIMATE / rounding._sums(rows).roughness)
     layout = packed.layout_of(rows, rows, kernel, "f4")
     assert training_precision(rows, kernel) == "f4"
     assert not layout.differences
@@ -62,7 +62,7 @@ def test_rows_that_round_one_way(dimension: int) -> None:
     X[40:] = np.where(rng.random((20, dimension)) < 0.1, -0.37, 0.37)
     rows = Rows.from_dense(X)
     for factor in (1.0, 0.5, 0.2, 0.05):
-        kernel = Kernel(RBF, 0.999 * factor * rounding._ESTIMATE / rounding._sums(rows, ()).roughness)
+        kernel = Kernel(RBF, 0.999 * factor * rounding._ESTIMATE / rounding._sums(rows).roughness)
         assert largest_error(rows, kernel, packed._layout_for_products((rows,))) <= FLOAT32_ERROR
 
 
@@ -171,7 +171,7 @@ def test_real_data_at_the_largest_gamma(name: str) -> None:
     rows = read_dataset(str(DATA / name)).rows
     rows = rows.take(np.random.default_rng(0).permutation(rows.n)[:4000].astype(np.int64))
     plain = packed._layout_for_products((rows,))
-    by_products = rounding._ESTIMATE / rounding._sums(rows, ()).roughness
+    by_products = rounding._ESTIMATE / rounding._sums(rows).roughness
     errors = [largest_error(rows, Kernel(RBF, largest_gamma(rows, 1e3)))]
     errors += [largest_error(rows, Kernel(RBF, share * by_products), plain) for share in (1.0, 0.3)]
     print(name, errors)
