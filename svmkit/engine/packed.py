@@ -136,6 +136,7 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     return tuple(rows._replace(indices=number[rows.indices], n_features=int(number[-1])) for rows in parts)
 
 
+@np.errstate(over="ignore")  # numbers beyond float32 are infinite in it
 def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     """``rows`` scaled for ``kernel`` in the given precision, for the loops that ``layout_of`` has found to suit."""
     if layout.form == "pixels":
@@ -302,29 +303,36 @@ def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
     """
     if kernel.kind == PRECOMPUTED:
         return None
-    special = _special(both, kernel, "f4")
-    if rounding.products_serve(both, kernel, exact=special is not None):
+    special, form, longest_sum = _special(both, kernel, "f4"), _form_of(both), _longest_sum(both)
+    if rounding.products_serve(both, kernel, longest_sum, exact=special is not None):
         return special or _layout_for_products(both)
-    if kernel.kind == RBF and max(rows.n_features for rows in both) < TABLE_FEATURES:
-        form = _form_of(both)
+    if kernel.kind == RBF and form != "sorted":
         for dense in (_common(both[-1], both), _common(both[0], both)):
-            if dense and rounding.differences_serve(both, kernel, dense, others_first=form == "table"):
+            if dense and rounding.differences_serve(both, kernel, dense, longest_sum, others_first=form == "table"):
                 return Layout(form, dense=dense, differences=True)
     return None
 
 
 def _layout_for_products(both: Sequence[Rows]) -> Layout:
-    basis = both[-1]
-    if max(rows.n_features for rows in both) >= TABLE_FEATURES:
-        return Layout("sorted", frequent=_frequent(basis))
+    form, basis = _form_of(both), both[-1]
+    if form == "sorted":
+        return Layout(form, frequent=_frequent(basis))
     pairs = cpu_has("avx512f")  # as many registers as the sums of two rows take
-    return Layout(_form_of(both), dense=_common(basis, both) if pairs else ())
+    return Layout(form, dense=_common(basis, both) if pairs else ())
 
 
 def _form_of(both: Sequence[Rows]) -> Form:
+    if max(rows.n_features for rows in both) >= TABLE_FEATURES:
+        return "sorted"
     left, width = both[0], both[0].n_features + 1
     crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
     return "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
+
+
+def _longest_sum(both: Sequence[Rows]) -> int:
+    """How many numbers are added to one another at most: of all features, or of a tile and then of the tiles."""
+    width = max(rows.n_features for rows in both) + 1
+    return TILE_FEATURES + width // TILE_FEATURES + 2 if _form_of(both) == "tiled" else width
 
 
 def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:

@@ -252,7 +252,7 @@ def pair_steps_over(make: Any, real: str = "f8") -> Any:
                 best = max(best, int32(gain | int32(t)))
             j = int64(best & _PLACE32)
             rise = Fi - (F[j] + low[j])
-            if not (rise > zero and (rise >= eps or _widest(Fi, F, low) >= eps)):
+            if low[j] > zero or not (rise > zero and (rise >= eps or _widest(Fi, F, low) >= eps)):
                 break
             curvature64 = max(float64(diagonal[i]) + float64(diagonal[j]) - 2.0 * float64(Ki[j]), _TAU)
             step = (float64(Fi) - float64(F[j])) / curvature64

@@ -38,13 +38,18 @@ def largest_gamma(rows: Rows, most: float = 1e6) -> float:
     return least
 
 
+def limit_of_products(rows: Rows) -> float:
+    """The largest gamma for which float32 inner products serve."""
+    return 0.999 * rounding._ESTIMATE / rounding._sums(rows, packed._longest_sum((rows,))).roughness
+
+
 @pytest.mark.parametrize("dimension", [1, 5, 50, 800, 3000])
 @pytest.mark.parametrize("density", [1.0, 0.4])
 def test_products_are_taken_only_where_they_are_good_enough(dimension: int, density: float) -> None:
     rng = np.random.default_rng(11)
     X = np.abs(rng.normal(size=(300, dimension))) * (rng.random((300, dimension)) < density)
     rows = Rows.from_dense(X)
-    kernel = Kernel(RBF, 0.999 * rounding._ESTIMATE / rounding._sums(rows).roughness)
+    kernel = Kernel(RBF, limit_of_products(rows))
     layout = packed.layout_of(rows, rows, kernel, "f4")
     assert training_precision(rows, kernel) == "f4"
     assert not layout.differences
@@ -53,17 +58,42 @@ def test_products_are_taken_only_where_they_are_good_enough(dimension: int, dens
         assert largest_error(rows, kernel) > 0.1 * FLOAT32_ERROR
 
 
-@pytest.mark.parametrize("dimension", [3, 20, 180, 256, 800])
-def test_rows_that_round_one_way(dimension: int) -> None:
-    """Equal products, added again and again, round the same way each time: the worst that sums can do."""
+@pytest.mark.parametrize(
+    ("count", "width"),
+    [(3, 3), (20, 20), (95, 95), (128, 128), (256, 256), (800, 800), (300, 4000), (1000, 5000), (20_000, 20_000)],
+)
+@pytest.mark.parametrize("same", [False, True])
+def test_rows_that_round_one_way(count: int, width: int, same: bool) -> None:
+    """Equal products, added again and again, round the same way each time: the worst that sums can do. Each row its own value,
+    or one value but for a few; dense, or among rows of one feature.
+    """
     rng = np.random.default_rng(13)
-    X = np.full((60, dimension), 0.37)
-    X[20:40] *= rng.choice([1, 1, 0.999, 0.5], size=(20, dimension))
-    X[40:] = np.where(rng.random((20, dimension)) < 0.1, -0.37, 0.37)
+    X = np.zeros((80, width))
+    X[:40, :count] = 0.37 if same else rng.uniform(0.9, 1.1, size=(40, 1))
+    if same:
+        X[20:40, :count] *= rng.choice([1, 1, 0.999, 0.5], size=(20, count))
+    if width > count:
+        X[np.arange(40, 80), rng.integers(0, width, 40)] = 0.01
     rows = Rows.from_dense(X)
     for factor in (1.0, 0.5, 0.2, 0.05):
-        kernel = Kernel(RBF, 0.999 * factor * rounding._ESTIMATE / rounding._sums(rows).roughness)
+        kernel = Kernel(RBF, factor * limit_of_products(rows))
+        assert training_precision(rows, kernel) == "f4"
         assert largest_error(rows, kernel, packed._layout_for_products((rows,))) <= FLOAT32_ERROR
+    if count < 4096:
+        kernel = Kernel(RBF, largest_gamma(rows))
+        assert largest_error(rows, kernel) <= FLOAT32_ERROR
+
+
+def test_documents_of_unit_length() -> None:
+    """Every word of a document counts the same, in each document another amount; most words are rare, some documents long."""
+    rng = np.random.default_rng(4)
+    lengths = np.minimum(np.exp(rng.normal(5.0, 1.2, size=400)).astype(int) + 1, 8000)
+    words = [np.unique((20_000 ** rng.random(3 * n)).astype(np.int32)) for n in lengths]
+    indptr = np.append(0, np.cumsum([len(some) for some in words]))
+    data = np.concatenate([np.full(len(some), len(some) ** -0.5) for some in words])
+    rows = Rows(data, np.concatenate(words), indptr, 20_000)
+    for factor in (1.0, 0.5, 0.2):
+        assert largest_error(rows, Kernel(RBF, factor * limit_of_products(rows))) <= FLOAT32_ERROR
 
 
 @pytest.mark.parametrize("longest", [1, 2, 5, 16])
@@ -99,7 +129,8 @@ def test_differences_serve_where_products_are_too_coarse(dimension: int, others:
         X[np.arange(301), rng.integers(dimension, dimension + others, 301)] = 3.0
     rows, every = Rows.from_dense(X), np.arange(301)
     kernel = Kernel(RBF, largest_gamma(rows))
-    assert (80.0 if others else 90.0) < kernel.gamma * rows.sqnorms().max() < 100.0
+    left = rounding._BOUND - (0.5 if others else 0.0) - 0.074 * min(dimension, 69)  # what other features and equal squares take
+    assert 0.8 * left**2 < 0.86**2 * kernel.gamma * rows.sqnorms().max() < 1.01 * left**2
     engine = Engine(rows, kernel)
     assert engine.packed.differences
     assert largest_error(rows, kernel) <= FLOAT32_ERROR
@@ -115,7 +146,7 @@ def test_other_features_must_not_cost_the_differences_their_digits() -> None:
     for columns, served in ((slice(90, None), True), (slice(None), False)):  # by table, by tiles
         rows, kernel = Rows.from_dense(X[:, columns]), Kernel(RBF, 300.0)
         dense = tuple(range(1, rows.n_features - 1))
-        assert rounding.differences_serve((rows,), kernel, dense, others_first=served) == served
+        assert rounding.differences_serve((rows,), kernel, dense, packed._longest_sum((rows,)), others_first=served) == served
         form = "table" if served else "tiled"
         assert (largest_error(rows, kernel, packed.Layout(form, dense=dense, differences=True)) <= FLOAT32_ERROR) == served
 
@@ -171,8 +202,29 @@ def test_real_data_at_the_largest_gamma(name: str) -> None:
     rows = read_dataset(str(DATA / name)).rows
     rows = rows.take(np.random.default_rng(0).permutation(rows.n)[:4000].astype(np.int64))
     plain = packed._layout_for_products((rows,))
-    by_products = rounding._ESTIMATE / rounding._sums(rows).roughness
+    by_products = limit_of_products(rows)
     errors = [largest_error(rows, Kernel(RBF, largest_gamma(rows, 1e3)))]
     errors += [largest_error(rows, Kernel(RBF, share * by_products), plain) for share in (1.0, 0.3)]
     print(name, errors)
     assert max(errors) <= FLOAT32_ERROR
+
+
+@pytest.mark.parametrize(
+    ("value", "kernel"),
+    [
+        (2.0, Kernel(RBF, 1e38)),
+        (2.0, Kernel(RBF, 1e300)),
+        (1e40, Kernel(RBF, 1.0)),
+        (1e-160, Kernel(RBF, 1e300)),
+        (1e-22, Kernel(LINEAR)),
+        (2.0, Kernel(POLYNOMIAL, 1e-20, 1e-20, 3)),
+        (2.0, Kernel(POLYNOMIAL, 1e-30, 0.0, 4)),
+    ],
+    ids=str,
+)
+def test_float64_near_the_ends_of_what_float32_can_say(value: float, kernel: Kernel) -> None:
+    rows = Rows.from_dense(np.diag(np.append(np.full(6, value), 0.0)))
+    assert training_precision(rows, kernel) == "f8"
+    assert training_precision(Rows.from_dense(np.eye(6)), kernel._replace(gamma=1.0, coef0=0.0)) == "f4"
+    if kernel.kind == RBF:
+        assert (np.diagonal(Engine(rows, kernel).block(np.arange(7), np.arange(7))) == 1.0).all()
