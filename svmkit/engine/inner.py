@@ -64,10 +64,12 @@ def _row_values(registers: int) -> Any:
     return row_values
 
 
-def _pair_values(registers: int) -> Any:
+def _pair_values(registers: int, differences: bool = False) -> Any:
     """``f(W, dense, indices, data, k0, k1, h_x, l0, l1, h_y, h, kind, coef0, degree, out_x, out_y)``: two ``_row_values``.
 
-    The first ``dense`` entries of both rows are of features 0 … dense−1.
+    The first ``dense`` entries of both rows are of features 0 … dense−1; with ``differences`` rbf takes the squares of theirs
+    in place of products. The other features come first then: where both rows have the same of them, these leave nothing, and
+    squares lose no digits to them.
     """
     from numba import types
     from numba.core import cgutils
@@ -89,56 +91,29 @@ def _pair_values(registers: int) -> Any:
             line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
             zeros = [vec.splat(0.0)] * registers
+
+            def with_others(row: Any, begun: list[Any]) -> list[Any]:
+                """``begun``, the other features' products added."""
+                k = builder.add(row[0], args[1])
+                return vec.inner_products(table.data, line_length, features.data, values.data, k, row[1], None, begun)[1]
+
+            rows = args[4:7], args[7:10]
+            if differences:
+                begun = [vec.exponents(with_others(row, zeros), row[2], norms.data) for row in rows]
+                exponents = vec.products_of_two(table.data, line_length, starts, args[1], begun, differences=True)
+                for target, found in zip((first, second), exponents, strict=True):
+                    vec.store([vec.exp2(t) for t in found], target.data)
+                return context.get_dummy_value()
             begun = vec.products_of_two(table.data, line_length, starts, args[1], [zeros, zeros])
-            for (k, end, half), target, sums in zip((args[4:7], args[7:10]), (first, second), begun, strict=True):
-                k = builder.add(k, args[1])
-                _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, sums)
-                found = vec.kernel(sums, hx=half, h=norms.data, kind=args[11], coef0=args[12], degree=args[13])
+            for row, target, sums in zip(rows, (first, second), begun, strict=True):
+                products = with_others(row, sums)
+                found = vec.kernel(products, hx=row[2], h=norms.data, kind=args[11], coef0=args[12], degree=args[13])
                 vec.store(found, target.data)
             return context.get_dummy_value()
 
         return signature, generate
 
     return pair_values
-
-
-def _pair_distances(registers: int) -> Any:
-    """The same of rbf, squares of differences in place of the dense features' products.
-
-    The others come first: where both rows have the same of them, these leave nothing, and squares lose no digits to them.
-    """
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def pair_distances(
-        _ctx: Any, W: Any, dense: Any, indices: Any, data: Any, k0: Any, k1: Any, hx: Any, l0: Any, l1: Any, hy: Any,
-        h: Any, kind: Any, coef0: Any, degree: Any, out_x: Any, out_y: Any,
-    ) -> Any:  # fmt: skip
-        real, i8 = data.dtype, types.int64
-        signature = types.void(W, i8, indices, data, i8, i8, real, i8, i8, real, h, i8, real, i8, out_x, out_y)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            vec = Vectors(builder, real.bitwidth, registers)
-            table, features, values, norms, first, second = (
-                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 2, 3, 10, 14, 15)
-            )
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
-            starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
-            zeros, begun = [vec.splat(0.0)] * registers, []
-            for k, end, half in (args[4:7], args[7:10]):
-                k = builder.add(k, args[1])
-                _, sums = vec.inner_products(table.data, line_length, features.data, values.data, k, end, None, zeros)
-                begun.append(vec.exponents(sums, half, norms.data))
-            exponents = vec.products_of_two(table.data, line_length, starts, args[1], begun, differences=True)
-            for target, found in zip((first, second), exponents, strict=True):
-                vec.store([vec.exp2(t) for t in found], target.data)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return pair_distances
 
 
 def _pair_products(registers: int, differences: bool = False) -> Any:
@@ -254,10 +229,10 @@ pair_products_1 = intrinsic(lambda: _pair_products(1))
 pair_products_2 = intrinsic(lambda: _pair_products(2))
 pair_products_4 = intrinsic(lambda: _pair_products(4))
 pair_products_8 = intrinsic(lambda: _pair_products(8))
-pair_distances_1 = intrinsic(lambda: _pair_distances(1))
-pair_distances_2 = intrinsic(lambda: _pair_distances(2))
-pair_distances_4 = intrinsic(lambda: _pair_distances(4))
-pair_distances_8 = intrinsic(lambda: _pair_distances(8))
+pair_distances_1 = intrinsic(lambda: _pair_values(1, differences=True))
+pair_distances_2 = intrinsic(lambda: _pair_values(2, differences=True))
+pair_distances_4 = intrinsic(lambda: _pair_values(4, differences=True))
+pair_distances_8 = intrinsic(lambda: _pair_values(8, differences=True))
 pair_squares_1 = intrinsic(lambda: _pair_products(1, differences=True))
 pair_squares_2 = intrinsic(lambda: _pair_products(2, differences=True))
 pair_squares_4 = intrinsic(lambda: _pair_products(4, differences=True))
