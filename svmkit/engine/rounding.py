@@ -53,17 +53,18 @@ def products_serve(both: Sequence[Rows], kernel: Kernel, longest_sum: int, exact
         return exact or _rbf_products([_sums(rows, longest_sum) for rows in both], kernel.gamma) <= _ESTIMATE
     if kernel.kind == SIGMOID or (kernel.kind == POLYNOMIAL and kernel.coef0 < 0):
         return False
-    squares = np.concatenate([rows.sqnorms() for rows in both])
-    longest = 0 if exact else min(longest_sum, max(int(np.diff(rows.indptr).max(initial=0)) for rows in both))
-    bases = kernel.gamma * squares + kernel.coef0 if kernel.kind == POLYNOMIAL else squares
-    base, degree = float(bases.max(initial=0.0)), kernel.degree if kernel.kind == POLYNOMIAL else 1
-    least = float(bases[bases > 0.0].min(initial=1.0))
-    if least == 0.0 or min(least, least**degree) < _SMALLEST_VALUE:
+    gamma, coef0, degree, largest = 1.0, 0.0, 1, _LARGEST_PRODUCT
+    if kernel.kind == POLYNOMIAL:
+        gamma, coef0, degree, largest = kernel.gamma, kernel.coef0, kernel.degree, _LARGEST_BASE
+    with np.errstate(over="ignore", invalid="ignore"):
+        bases = gamma * np.concatenate([rows.sqnorms() for rows in both]) + coef0
+    base = float(bases.max(initial=0.0))
+    if degree > _LARGEST_DEGREE or not base < largest:
         return False
-    if kernel.kind != POLYNOMIAL:
-        return base < _LARGEST_PRODUCT and _power(1, 1.0, longest) <= _ESTIMATE
-    share = (base - kernel.coef0) / base if base else 0.0
-    return base < _LARGEST_BASE and degree <= _LARGEST_DEGREE and _power(degree, share, longest) <= _ESTIMATE
+    least = float(bases[bases > 0.0].min(initial=1.0))
+    share = (base - coef0) / base if base else 0.0
+    longest = 0 if exact else min(longest_sum, max(int(np.diff(rows.indptr).max(initial=0)) for rows in both))
+    return min(least, least**degree) >= _SMALLEST_VALUE and _power(degree, share, longest) <= _ESTIMATE
 
 
 def differences_serve(
