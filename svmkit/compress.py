@@ -4,29 +4,20 @@ Let machine m have F_m = Σ_i α_im φ(s_i) in feature space. On basis vectors z
 
     β_m = (K_ZZ + εI)⁻¹ K_ZS α_m
 
-The z start as support vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely, to where
-Σ_m ‖F_m − G_m‖²/‖F_m‖² with β at its best for them is least (L-BFGS): reduced sets, which need a fraction of the vectors that
-chosen ones do. With data at hand β and rho are in the end those of least squares on the decision values there, in place of
-feature space: that is nearer where data lie. A linear machine is one vector, w, at no loss.
+The z start as support vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely (reduced.py), and
+so need be but a fraction of as many. With data at hand β and rho are in the end those of least squares on the decision values
+there, in place of feature space: that is nearer where data lie. A linear machine is one vector, w, at no loss.
 
 Machine (i, j) of a multi-class model has basis vectors of classes i and j alone, as LIBSVM's format wants; so each class has a
-share of them. Memory: the support vectors as a dense matrix, and k kernel values for each.
-
-Papers: Burges, "Simplified support vector decision rules" (ICML 1996); Schölkopf et al., "Input space versus feature space in
-kernel-based methods", IEEE Trans. Neural Networks 10 (1999), for reduced sets, which are found there one vector after another.
+share of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import floor, log10
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import linear
 from svmkit.engine.kernels import Columns, cross_apply
@@ -34,21 +25,16 @@ from svmkit.errors import UsageError
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, decision_values, predict
 from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
+from svmkit.reduced import RIDGE, OnStep, alphas, moved, ridged
 
-Singles = NDArray[np.float32]
-
-#: ε relative to the mean of K_ZZ's diagonal, in feature space and (relative to the sum over the rows) on data.
-_RIDGE, _DATA_RIDGE = 1e-6, 1e-9
-#: Dense support vectors beyond so many values stay where they are; pieces that gradients are cut into.
-_DENSE_VALUES, _PIECES = 1 << 28, 8
+#: ε relative to the sum of squares over the rows of data, whose values are exact.
+_DATA_RIDGE = 1e-9
+#: Dense support vectors beyond so many values stay where they are.
+_DENSE_VALUES = 1 << 28
 #: Rows of data taken at a time.
 _DATA_ROWS = 4096
-#: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
-_DECIMALS = 4
-#: Vectors stay where they are if numbers above this would be needed in single precision: their squares must have room there.
-_LARGEST = 1e15
-#: Below any norm that is not 0.
-_TINY = 1e-300
+#: Steps of L-BFGS at most: by then most of what vectors gain by moving is gained.
+STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -69,11 +55,13 @@ def change(before: Model, after: Model, rows: Rows) -> Change:
     return Change(float(apart.max(initial=0.0)), float(apart.mean()) if apart.size else 0.0, flipped)
 
 
-def compress(model: Model, count: int, seed: int = 0, data: Rows | None = None, steps: int = 100) -> Model:
+def compress(
+    model: Model, count: int, seed: int = 0, data: Rows | None = None, steps: int = STEPS, on_step: OnStep | None = None
+) -> Model:
     """``model`` on at most ``count`` basis vectors, ``steps`` of L-BFGS; ``data`` (labels are not needed) as said above.
 
-    It comes back as it is where it has no more support vectors. Raises UsageError for a kernel without feature space, or
-    where there are too few vectors for the classes.
+    ``on_step`` hears of each step. The model comes back as it is where it has no more support vectors. Raises UsageError for a
+    kernel without feature space, or where there are too few vectors for the classes.
     """
     if model.kernel.kind == PRECOMPUTED or model.kernel.indefinite:
         raise UsageError(f"a model with the {model.kernel.name} kernel cannot be re-expressed on other basis vectors")
@@ -84,9 +72,9 @@ def compress(model: Model, count: int, seed: int = 0, data: Rows | None = None, 
     if model.kernel.kind == LINEAR:
         return _folded(model, count)
     basis, groups = _chosen(model, count, seed)
-    if model.kernel.kind == RBF and steps > 0 and model.n_support * len(np.unique(model.rows.indices)) <= _DENSE_VALUES:
-        basis = _moved(model, basis, groups, steps)
     used = [_members(model, groups, pair) for pair in range(len(model.machines))]
+    if model.kernel.kind == RBF and steps > 0 and model.n_support * len(np.unique(model.rows.indices)) <= _DENSE_VALUES:
+        basis = moved(model, basis, used, steps, on_step)
     if data is None:
         beta, rho = _in_feature_space(model, basis, used)
     else:
@@ -95,14 +83,6 @@ def compress(model: Model, count: int, seed: int = 0, data: Rows | None = None, 
 
 
 # --- what the machines are made of ----------------------------------------------------------------------------------------
-
-
-def _alphas(model: Model) -> Floats:
-    """α (n_support, machines)."""
-    table = np.zeros((model.n_support, len(model.machines)))
-    for number, machine in enumerate(model.machines):
-        table[machine.index, number] = machine.coef
-    return table
 
 
 def _several(model: Model) -> bool:
@@ -159,7 +139,7 @@ def _folded(model: Model, count: int) -> Model:
         raise UsageError(f"a linear model of {len(model.machines)} machines needs as many basis vectors, not {count}")
     width = model.rows.n_features + 1
     parts, machines = [], []
-    for number, (machine, alpha) in enumerate(zip(model.machines, _alphas(model).T, strict=True)):
+    for number, (machine, alpha) in enumerate(zip(model.machines, alphas(model).T, strict=True)):
         w = linear.fold(model.rows, np.ascontiguousarray(alpha), width)
         filled = np.flatnonzero(w)
         parts.append(Rows(w[filled], filled.astype(np.int32), np.array([0, len(filled)]), model.rows.n_features))
@@ -176,17 +156,10 @@ def _gram(kernel: Kernel, basis: Rows) -> Floats:
     return values
 
 
-def _ridged(gram: Floats, share: float) -> Floats:
-    """``gram`` + ``share`` of its mean diagonal."""
-    if len(gram) == 0:
-        return gram
-    return gram + share * float(np.diagonal(gram).mean()) * np.eye(len(gram))
-
-
 def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list[Floats], list[float]]:
     """β and rho (the model's own) of each machine."""
-    gram = _ridged(_gram(model.kernel, basis), _RIDGE)
-    target = cross_apply(basis, model.rows, model.kernel, _alphas(model))
+    gram = ridged(_gram(model.kernel, basis), RIDGE)
+    target = cross_apply(basis, model.rows, model.kernel, alphas(model))
     beta = [np.linalg.solve(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)]
     return beta, [machine.rho for machine in model.machines]
 
@@ -209,99 +182,7 @@ def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[l
     beta, rho = [], []
     for number, members in enumerate(used):
         kept = np.append(members, k)
-        found = np.linalg.solve(_ridged(normal[np.ix_(kept, kept)], _DATA_RIDGE), target[kept, number])
+        found = np.linalg.solve(ridged(normal[np.ix_(kept, kept)], _DATA_RIDGE), target[kept, number])
         beta.append(found[:-1])
         rho.append(float(found[-1]))
     return beta, rho
-
-
-# --- basis vectors that move ----------------------------------------------------------------------------------------------
-
-
-def _moved(model: Model, basis: Rows, groups: Ints, steps: int) -> Rows:
-    """The basis vectors where at most ``steps`` steps of L-BFGS take them, or as they are beyond single precision; rbf."""
-    from scipy.optimize import minimize
-
-    names = np.unique(model.rows.indices)
-    if len(names) == 0 or model.kernel.gamma == 0:  # all vectors are the same
-        return basis
-    support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
-    unit = model.kernel.gamma**-0.5
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = support.mean(axis=0)
-        placed, first = ((rows - middle) / unit for rows in (support, begin))
-    if not np.abs(placed).max() <= _LARGEST:
-        return basis
-    distance = _Distance(model, placed.astype(np.float32), groups)
-    if not np.abs(distance.alphas).max(initial=0.0) <= _LARGEST:  # a machine that is 0 but for rounding
-        return basis
-    found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    moved = middle + unit * found.x.reshape(begin.shape)
-    rows = Rows.from_dense(np.round(moved, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
-    return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
-
-
-def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
-    """The columns ``names`` as a matrix."""
-    numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
-    return rows._replace(indices=numbers, n_features=len(names)).to_dense()[:, 1:]
-
-
-class _Distance:
-    """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of the basis vectors; rbf of gamma 1, float32."""
-
-    def __init__(self, model: Model, support: Singles, groups: Ints) -> None:
-        alphas = _alphas(model)
-        responses = cross_apply(model.rows, model.rows, model.kernel, alphas)
-        norms = np.sqrt(np.maximum(np.einsum("im,im->m", alphas, responses), _TINY))
-        with np.errstate(over="ignore"):
-            self.support, self.alphas = support, (alphas / norms).astype(np.float32)
-        self.used = [_members(model, groups, number) for number in range(len(model.machines))]
-        self.cuts = np.linspace(0, len(support), _PIECES + 1).astype(np.int64).tolist()
-
-    def __call__(self, flat: Floats) -> tuple[float, Floats]:
-        """Value and gradient: with ∇K(z, x) = 2 K (x − z), that for z_j is 2 Σ_m β_jm (Σ_l β_lm ∇K_jl − Σ_i α_im ∇K_ji)."""
-        z = flat.reshape(-1, self.support.shape[1]).astype(np.float32)
-        values = self._pieces(lambda i: _rbf(z, self._part(self.support, i)))
-        target = np.zeros((len(z), self.alphas.shape[1]))
-        for number, K in enumerate(values):
-            target += K @ self._part(self.alphas, number)
-        gram = _rbf(z, z).astype(np.float64)
-        beta = self._solve(gram, target)
-        narrow = beta.astype(np.float32)
-        gradient = _towards(gram * (beta @ beta.T), z, z)
-        for part in self._pieces(
-            lambda i: _towards(values[i] * (narrow @ self._part(self.alphas, i).T), self._part(self.support, i), z)
-        ):
-            gradient -= part
-        return -float(np.sum(target * beta)), 4.0 * gradient.ravel()
-
-    def _solve(self, gram: Floats, target: Floats) -> Floats:
-        ridged, beta = _ridged(gram, _RIDGE), np.zeros(target.shape)
-        for number, members in enumerate(self.used):
-            beta[members, number] = np.linalg.solve(ridged[np.ix_(members, members)], target[members, number])
-        return beta
-
-    def _part(self, table: Singles, number: int) -> Singles:
-        return table[self.cuts[number] : self.cuts[number + 1]]
-
-    def _pieces(self, work: Callable[[int], NDArray[Any]]) -> list[NDArray[Any]]:
-        out: list[NDArray[Any]] = [np.empty(0)] * _PIECES
-
-        def piece(number: int) -> None:
-            out[number] = work(number)
-
-        parallel.run_pieces(piece, _PIECES)
-        return out
-
-
-def _rbf(left: Singles, right: Singles) -> Singles:
-    """exp(−‖x − z‖²)."""
-    values: Singles = np.einsum("ij,ij->i", left, left)[:, None] + np.einsum("ij,ij->i", right, right) - 2.0 * (left @ right.T)
-    np.exp(-np.maximum(values, 0.0, out=values), out=values)
-    return values
-
-
-def _towards(weights: NDArray[Any], ends: Singles, z: Singles) -> NDArray[Any]:
-    """Σ_i weights_ji (end_i − z_j) for each j."""
-    return np.asarray(weights @ ends - weights.sum(axis=1)[:, None] * z)

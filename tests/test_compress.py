@@ -11,6 +11,7 @@ from oracle import dense_kernel
 from zoo import points
 
 from svmkit import compress as compressing
+from svmkit import parallel, reduced
 from svmkit.compress import change, compress
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows
@@ -19,6 +20,7 @@ from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import Machine, Model, decision_values
 from svmkit.problem import POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+from svmkit.reduced import Distance
 
 
 def trained(n_class: int = 2, kernel: str = "rbf", n: int = 240, multiclass: str = "ovo", gamma: float = 0.3) -> Model:
@@ -75,7 +77,7 @@ def test_coefficients_are_the_nearest_there_are(
     kernel: str, n_class: int, multiclass: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The residual F − G is orthogonal to every basis vector that the machine may use."""
-    monkeypatch.setattr(compressing, "_RIDGE", 0.0)
+    monkeypatch.setattr(compressing, "RIDGE", 0.0)
     model = trained(n_class, kernel, multiclass=multiclass)
     small = compress(model, 12)
     starts = small.class_starts
@@ -112,10 +114,10 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(model.n_class), 3)
     z = rng.normal(size=(len(groups), 4))
-    distance = compressing._Distance(model, model.rows.to_dense()[:, 1:].astype(np.float32), groups)
+    used = [compressing._members(model, groups, number) for number in range(len(model.machines))]
+    distance = Distance(model, model.rows.to_dense()[:, 1:].astype(np.float32), used, len(groups))
     value, gradient = distance(z.ravel())
 
-    used = [compressing._members(model, groups, number) for number in range(len(model.machines))]
     small = replace(model, rows=Rows.from_dense(z), class_counts=np.bincount(groups))
     beta, _ = compressing._in_feature_space(model, small.rows, used)
     machines = tuple(Machine(u, b, m.rho) for u, b, m in zip(used, beta, model.machines, strict=True))
@@ -125,6 +127,50 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
         step = 3e-3
         slope = (distance(z.ravel() + step * direction)[0] - distance(z.ravel() - step * direction)[0]) / (2 * step)
         assert gradient @ direction == pytest.approx(slope, rel=1e-2, abs=1e-3 * np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_tiles_do_not_matter(n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = trained(n_class, n=900)
+    z = points(12, 4, seed=7)[0].ravel()
+    used = [compressing._members(model, np.repeat(np.arange(n_class), 12 // n_class), m) for m in range(len(model.machines))]
+    support = model.rows.to_dense()[:, 1:].astype(np.float32)
+    value, gradient = Distance(model, support, used, 12)(z)
+    monkeypatch.setattr(reduced, "_TILE", 60)
+    monkeypatch.setattr(reduced, "_LEAST_COLUMNS", 5)
+    cut, cut_gradient = Distance(model, support, used, 12)(z)
+    assert cut == pytest.approx(value, rel=1e-5)
+    assert np.abs(cut_gradient - gradient).max() <= 1e-4 * np.abs(gradient).max()
+
+
+def test_the_same_vectors_whatever_the_number_of_threads() -> None:
+    model, found = trained(4, n=900), []
+    for threads in (1, 2):
+        parallel.use_threads(threads)
+        found.append(model_text(compress(model, 20)))
+    parallel.use_threads(0)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_steps_are_told_with_what_is_left(n_class: int) -> None:
+    model, told = trained(n_class), list[tuple[int, float]]()
+    small = compress(model, 20, steps=15, on_step=lambda number, left: told.append((number, left)))
+    assert [number for number, _ in told] == list(range(1, 16))
+    assert np.all(np.diff([left for _, left in told]) < 0)
+    assert told[-1][1] == pytest.approx(distances(model, small).mean(), rel=1e-2)
+
+
+def test_vectors_far_apart_leave_no_subnormal_numbers() -> None:
+    """Products with them take a hundred times as long."""
+    rows = Rows.from_dense(np.arange(-6.0, 6.0)[:, None] * 2.35)
+    model = of_rows(Kernel(RBF, 4.0), rows)  # γ‖x − z‖² = 22, 88, 199 …: exp(−88) is subnormal in float32
+    support = 2.0 * rows.to_dense()[:, 1:].astype(np.float32)
+    distance = Distance(model, support, [np.arange(4)], 4)
+    value, gradient = distance(support[::3].astype(np.float64).ravel())
+    assert value == pytest.approx(-4 / 12, rel=1e-4)
+    assert np.abs(gradient).max() < 1e-4
+    assert np.abs(distance.values).min() > np.finfo(np.float32).tiny
 
 
 def of_rows(kernel: Kernel, rows: Rows) -> Model:

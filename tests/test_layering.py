@@ -21,7 +21,7 @@ FITTING = [
 ROOMS = [
     *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "parallel", "gather", "data", "turns"),
     *("problem", "trace", "engine", "certificate", "maps", "solvers"),
-    *("model", "calibrate", "metrics", "scaling", "compress"),
+    *("model", "calibrate", "metrics", "scaling", "reduced", "compress"),
     "matching",
     *FITTING,
     *("io", "cli", "__main__"),

@@ -1,0 +1,195 @@
+"""Reduced sets: basis vectors of the rbf kernel that move to where they stand for a model's support vectors best.
+
+Let machine m have F_m = Σ_i α_im φ(x_i) in feature space, and the nearest there is on z_1 … z_k be G_m = Σ_j β_jm φ(z_j), so
+β_m = (K_ZZ + εI)⁻¹ K_ZX α_m on the z_j that machine m may use. Minimises, over the z by L-BFGS,
+
+    Σ_m ‖F_m − G_m‖²/‖F_m‖²   with β at its best:   value less their number  −Σ_m β_mᵀ K_ZX α_m,
+    gradient for z_j          4 Σ_m β_jm (Σ_l β_lm K_jl (z_l − z_j) − Σ_i α_im K_ji (x_i − z_j)),   K_ji = exp(−‖z_j − x_i‖²)
+
+Work     two products of matrices and an exponential for each of the k·n values a step, in tiles that stay in a core's cache
+Memory   the support vectors as a dense float32 matrix, and k·n kernel values in float32
+Papers   Burges, "Simplified support vector decision rules" (ICML 1996); Schölkopf et al., "Input space versus feature space in
+         kernel-based methods", IEEE Trans. Neural Networks 10 (1999), for reduced sets, which are found there one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor, log10
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmkit import parallel
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.kernels import cross_apply
+from svmkit.model import Model
+
+Singles = NDArray[np.float32]
+#: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (rounding may put it below 0).
+OnStep = Callable[[int, float], None]
+
+#: ε relative to the mean of K_ZZ's diagonal.
+RIDGE = 1e-6
+#: Pieces of the support vectors, each with sums of its own; values of a tile, and its columns at least.
+_PIECES, _TILE, _LEAST_COLUMNS = 8, 1 << 18, 64
+#: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
+_DECIMALS = 4
+#: Vectors stay where they are if numbers above this would be needed in single precision: their squares must have room there.
+_LARGEST = 1e15
+#: −‖z − x‖² is cut here: below −87 float32 has subnormal numbers for its exponential, and these take a hundred times as long.
+_FARTHEST = -60.0
+#: Below any norm that is not 0.
+_TINY = 1e-300
+
+
+def alphas(model: Model) -> Floats:
+    """α (n_support, machines)."""
+    table = np.zeros((model.n_support, len(model.machines)))
+    for number, machine in enumerate(model.machines):
+        table[machine.index, number] = machine.coef
+    return table
+
+
+def ridged(gram: Floats, share: float) -> Floats:
+    """``gram`` + ``share`` of its mean diagonal."""
+    if len(gram) == 0:
+        return gram
+    out = gram.copy()
+    out[np.diag_indices(len(out))] += share * float(np.diagonal(gram).mean())
+    return out
+
+
+def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnStep | None = None) -> Rows:
+    """``basis`` where at most ``steps`` steps of L-BFGS take it, or as it is beyond single precision.
+
+    ``used`` says for each machine of the rbf ``model`` which basis vectors it may use.
+    """
+    from scipy.optimize import OptimizeResult, minimize
+
+    names = np.unique(model.rows.indices)
+    if len(names) == 0 or model.kernel.gamma == 0:  # all vectors are the same
+        return basis
+    support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
+    unit = model.kernel.gamma**-0.5
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = support.mean(axis=0)
+        placed, first = ((rows - middle) / unit for rows in (support, begin))
+    if not np.abs(placed).max() <= _LARGEST:
+        return basis
+    distance = Distance(model, placed.astype(np.float32), used, basis.n)
+    if not np.abs(distance.alphas).max(initial=0.0) <= _LARGEST:  # a machine that is 0 but for rounding
+        return basis
+    done = 0
+
+    def tell(intermediate_result: OptimizeResult) -> None:
+        nonlocal done
+        done += 1
+        if on_step is not None:
+            on_step(done, 1.0 + float(intermediate_result.fun) / len(used))
+
+    found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", callback=tell, options={"maxiter": steps})
+    at = middle + unit * found.x.reshape(begin.shape)
+    rows = Rows.from_dense(np.round(at, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
+    return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
+
+
+def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
+    """The columns ``names`` as a matrix."""
+    numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
+    return rows._replace(indices=numbers, n_features=len(names)).to_dense()[:, 1:]
+
+
+class Distance:
+    """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of ``count`` basis vectors; rbf of gamma 1.
+
+    ``alphas`` are of machines scaled to ‖F_m‖ = 1. Sums inside a tile are float32, across tiles float64.
+    """
+
+    def __init__(self, model: Model, support: Singles, used: list[Ints], count: int) -> None:
+        table = alphas(model)
+        responses = cross_apply(model.rows, model.rows, model.kernel, table, "f4")
+        norms = np.sqrt(np.maximum(np.einsum("im,im->m", table, responses), _TINY))
+        with np.errstate(over="ignore"):
+            self.alphas = (table / norms).astype(np.float32)
+        self.used, self.count, (self.n, self.width) = used, count, support.shape
+        self.ends = _ends(support)
+        self.values = np.empty(self.n * count, np.float32)
+        self.cuts = np.linspace(0, self.n, _PIECES + 1).astype(np.int64).tolist()
+
+    def __call__(self, flat: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+        z = flat.reshape(self.count, self.width)
+        gram = np.exp(_minus_squares(_begins(z), _ends(z)))
+        begins = _begins(z).astype(np.float32)
+        target = self._pieces(lambda a, b: self._evaluate(begins, a, b))
+        beta = self._solve(gram, target)
+        gradient = _towards((gram * (beta @ beta.T)) @ _ends(z)[:, :-1], z)
+        narrow = beta.astype(np.float32)
+        gradient -= _towards(self._pieces(lambda a, b: self._pull(narrow, a, b)), z)
+        return -float(np.sum(target * beta)), 4.0 * gradient.ravel()
+
+    def _evaluate(self, begins: Singles, a: int, b: int) -> Singles:
+        """Kernel values of columns a … b − 1, which are kept, times these α."""
+        values = self._tile(a, b)
+        _minus_squares(begins, self.ends[a:b], out=values)
+        np.exp(values, out=values)
+        return np.asarray(values @ self.alphas[a:b])
+
+    def _pull(self, beta: Singles, a: int, b: int) -> Singles:
+        """Σ_i Σ_m β_jm α_im K_ji (x_i, 1) for each j, from the values kept, which are used up."""
+        weights, some, ends = self._tile(a, b), self.alphas[a:b].T, self.ends[a:b, :-1]
+        if len(some) == 1:  # β comes last: a product of matrices with one term in each sum is slow
+            weights *= some
+            return np.asarray(beta * (weights @ ends))
+        weights *= beta @ some
+        return np.asarray(weights @ ends)
+
+    def _tile(self, a: int, b: int) -> Singles:
+        return self.values[a * self.count : b * self.count].reshape(self.count, b - a)
+
+    def _solve(self, gram: Floats, target: Floats) -> Floats:
+        from scipy.linalg import cho_factor, cho_solve
+
+        whole, beta = ridged(gram, RIDGE).T, np.zeros(target.shape)  # symmetric, and in the order that LAPACK wants
+        for number, members in enumerate(self.used):
+            if number == 0 or not np.array_equal(members, self.used[number - 1]):
+                own = whole if len(members) == len(whole) else whole[np.ix_(members, members)]
+                factor = cho_factor(own, overwrite_a=True, check_finite=False)
+            beta[members, number] = cho_solve(factor, target[members, number], check_finite=False)
+        return beta
+
+    def _pieces(self, work: Callable[[int, int], NDArray[Any]]) -> Floats:
+        """The sum of ``work`` over tiles: columns from a up to b."""
+        columns = max(_LEAST_COLUMNS, _TILE // self.count)
+        sums: list[Any] = [0.0] * _PIECES
+
+        def piece(number: int) -> None:
+            first, last = self.cuts[number], self.cuts[number + 1]
+            for a in range(first, last, columns):
+                sums[number] = sums[number] + work(a, min(a + columns, last)).astype(np.float64)
+
+        parallel.run_pieces(piece, _PIECES)
+        return np.asarray(sum(sums[1:], sums[0]))
+
+
+def _begins(z: Floats) -> Floats:
+    """Rows 2z, −‖z‖², −1: times one of ``_ends`` they are −‖z − x‖²."""
+    return np.column_stack([2.0 * z, -np.einsum("ij,ij->i", z, z), -np.ones(len(z))])
+
+
+def _ends(x: NDArray[Any]) -> NDArray[Any]:
+    """Rows x, 1, ‖x‖², as precise as ``x``."""
+    return np.column_stack([x, np.ones(len(x), x.dtype), np.einsum("ij,ij->i", x, x)])
+
+
+def _minus_squares(begins: NDArray[Any], ends: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """−‖z − x‖² for each pair, at least ``_FARTHEST``."""
+    found = np.matmul(begins, ends.T, out=out)
+    return np.clip(found, _FARTHEST, 0.0, out=found)
+
+
+def _towards(sums: Floats, z: Floats) -> Floats:
+    """Σ_i w_ji (x_i − z_j) for each j, of ``sums`` Σ_i w_ji (x_i, 1)."""
+    return sums[:, :-1] - sums[:, -1:] * z
