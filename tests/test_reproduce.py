@@ -10,16 +10,21 @@ import pytest
 import reproduce
 import reproduce_asset
 import reproduce_lasvm
+import reproduce_small
 import reproduce_table
 from click.testing import CliRunner
 from data_files import write_points
 from oracle import dense_kernel, optimum
+from reproduce_table import Split
 from zoo import points, problem
 
 from svmkit import maps, solvers
+from svmkit.compress import compress
 from svmkit.config import TrainConfig
-from svmkit.data import Rows, dense_rows
+from svmkit.data import Dataset, Rows, dense_rows
 from svmkit.engine.rng import permutation
+from svmkit.fit import fit
+from svmkit.model import answers
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Stream
 from svmkit.solvers import asset, lasvm, smo
 from svmkit.solvers.base import run
@@ -80,7 +85,7 @@ def test_asset_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
     write_asset_sets(tmp_path)
     argv = ["--set", "adult", "--seeds", "2", "--s", "512", "--most-dim", "4", "--limit", "1", "--most-epochs", "40"]
-    table2, race, fig1 = asset_tables([*argv, "--pictures", str(tmp_path)])
+    table2, race, small, fig1 = asset_tables([*argv, "--pictures", str(tmp_path)])
 
     (case,) = [case for case in reproduce_asset.CASES if case.name == "adult"]
     split, kernel = reproduce_asset.split_of(case), Kernel(RBF, 0.001)
@@ -104,11 +109,38 @@ def test_asset_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     took = [float(race[0][name].removeprefix("> ")) for name in ("newton: s to a gap of 1e-4", "ASSET: s to 1 %")]
     assert took[0] == took[1] or race[0]["newton is faster"] == ("holds" if took[0] < took[1] else "does not hold")
 
+    assert (small[0]["rows learned"], small[0]["s"]) == ("150", "512")
+    assert float(small[0]["on s vectors: error % ± sd"].split()[0]) == float(small[0]["error %"])  # it has fewer as it is
+    assert float(small[0]["error %"]) == pytest.approx(exact, abs=0.7)
+
     assert [row["dim"] for row in fig1] == ["2", "4"]
     for row in fig1:
         means = {kind: float(row[kind].split()[0]) for kind in reproduce_asset.KINDS}
         assert means[row["lowest"]] == min(means.values())
     assert (tmp_path / "asset-fig1-adult.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_small_models_are_those_of_approx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce_small, "ROWS_A_VECTOR", 20)
+    (X, y), (X_test, y_test) = (points(n, 5, seed=n) for n in (300, 200))
+    split = Split(Rows.from_dense(X), y, Rows.from_dense(X_test), y_test)
+    paper = {4: (20.0, 1.0), 20: (1.0, 1.0)}
+    lines = list(reproduce_small.rows("made", split, 10.0, 0.2, [4, 20], 2, paper, 2.0, 0.5))
+    few, more = (dict(zip(reproduce_small.COLUMNS, line, strict=True)) for line in lines)
+    assert (few["rows learned"], more["rows learned"]) == ("80", "300")
+    big = fit(Dataset(split.rows, y), TrainConfig(C=10.0, gamma=0.2)).model
+    errors = [100 * np.mean(answers(m, split.test_rows) != y_test) for m in (big, *(compress(big, 20, s) for s in (0, 1)))]
+    assert more["exact: vectors"] == str(big.n_support)
+    assert more["error %"] == f"{errors[0]:.2f}"
+    lost = [
+        float(few["on s vectors: error % ± sd"].split()[0]) - 2.0,
+        np.mean(errors[1:]) - errors[0],
+    ]  # few learned fewer rows
+    for row, ours, theirs in zip((few, more), lost, (18.0, -1.0), strict=True):
+        assert float(row["lost to the exact SVM: ours"]) == pytest.approx(ours, abs=0.011)
+        assert float(row["ASSET's"]) == theirs
+        assert row["verdict"] == ("holds" if ours <= theirs + 0.5 else "does not hold")
+    assert more["on s vectors: error % ± sd"] == f"{np.mean(errors[1:]):.2f} ± {np.std(errors[1:]):.2f}"
 
 
 def test_asset_stream_is_judged_by_the_papers_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
