@@ -5,7 +5,8 @@ Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ 
           (b and that equality only with a free bias)
 Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
           smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
-          Where rows are far more than features, the first rounds take a sample of them, the next a larger one
+          Where rows are far more than features, the first rounds take a sample of them, the next a larger one; else the
+          first centre is where ten visits to each row by dual coordinate ascent lead, if that is near the optimum
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
@@ -29,7 +30,8 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.rng import permutation
 from svmkit.engine.weighted import SetGram, solve_weighted
-from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
+from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
+from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
 SUMMARY = "augmented Lagrangian: the exact optimum of linear problems with few features, so after a map for any kernel"
@@ -45,6 +47,8 @@ _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
 #: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; how many times the rows
 #: there must be for one to be worth while; and after how many steps on one the next takes over as well.
 _SAMPLES, _SAMPLE_WORTH, _SAMPLE_STEPS = ((8, 1024, 2.0), (48, 4096, 32.0)), 6, 30
+#: Visits to each row by dual coordinate ascent, and the relative gap above which it is too slow; the s from there on.
+_ASCENT, _ASCENT_S = ((2, 0.5), (8, 0.02)), 8.0
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -155,7 +159,7 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state: w = 0 and α = 0, on a sample by ``seed`` where rows are far more than features."""
+    """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or what _approach leaves."""
     used = np.flatnonzero(problem.upper > 0)
     names = linear.feature_names(problem.rows)
     rows = problem.rows
@@ -180,6 +184,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     if state.free and min(plus, minus) == 0:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
         state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0)
         state.done, state.violation = True, 0.0
+    elif not wider:
+        _approach(state, seed)
     return state
 
 
@@ -214,6 +220,27 @@ def nearest(state: _State) -> tuple[Floats, float]:
     if state.closed is None:
         return np.zeros(state.problem.n), inf
     return _of_all(state, state.closed.alpha), state.closed.violation
+
+
+@np.errstate(over="ignore", invalid="ignore")  # as in advance
+def _approach(state: _State, seed: int) -> None:
+    """Begins where dual coordinate ascent, which knows no bias, gets soon; elsewhere leaves w and α at 0."""
+    y, upper = state.y, state.upper
+    form = LinearForm(Problem(state.rows, y, upper, Kernel(LINEAR), "none"), True, state.eps, seed)
+    for visits, most in _ASCENT:
+        left = visits * len(y)
+        while left > 0 and not (form.done or form.stalled):
+            left -= form.visit(left, inf)
+        state.evaluations += visits * len(y) - left
+        found = form.solution()
+        w = np.zeros(len(state.w))
+        w[found.basis.indices] = found.basis.data
+        products = state.dots(w)
+        dual = float(form.alpha.sum()) - 0.5 * float(w @ w)
+        primal = 0.5 * float(w @ w) + float(upper @ np.maximum(0.0, 1.0 - y * products))
+        if not primal - dual <= most * primal:
+            return
+    state.w, state.products, state.centre, state.s = w, products, form.alpha / upper, _ASCENT_S
 
 
 def _of_all(state: _State, alpha: Floats) -> Floats:

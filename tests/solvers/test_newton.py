@@ -146,6 +146,27 @@ def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bi
         assert one.rho == pytest.approx(plain.solution.rho, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize(("n", "d", "C", "near"), [(60, 90, 0.01, True), (80, 5, 0.1, True), (300, 6, 100.0, False)])
+def test_ascent_first_leads_to_the_same_optimum(
+    n: int, d: int, C: float, near: bool, bias: Bias, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leaves is a centre in [0, 1] with its w where it got near, and nothing where it did not."""
+    case = weighted(n, d, bias, C)
+    state = newton.start(case, newton.Options(), 1e-6, 0)
+    assert state.w.any() == state.centre.any() == near
+    assert state.s == (newton._ASCENT_S if near else newton._FIRST_S)
+    assert 0.0 <= state.centre.min() <= state.centre.max() <= 1.0
+    w = state.rows.to_dense()[:, 1:].T @ (case.y * case.upper * state.centre)
+    assert state.w[1:] == pytest.approx(w, rel=1e-9, abs=1e-12)
+    assert state.products == pytest.approx(state.rows.to_dense()[:, 1:] @ w, rel=1e-9, abs=1e-12)
+    found = run(newton, case, newton.Options(), eps=1e-6)
+    monkeypatch.setattr(newton, "_approach", lambda state, seed: None)
+    plain = run(newton, case, newton.Options(), eps=1e-6)
+    assert found.status is plain.status is Status.CONVERGED
+    assert found.certificate.dual == pytest.approx(plain.certificate.dual, rel=1e-9)
+
+
 def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
     monkeypatch.setattr(newton, "_SAMPLE_STEPS", 3)
