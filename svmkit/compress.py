@@ -5,8 +5,9 @@ Let machine m have F_m = Σ_i α_im φ(s_i) in feature space. On basis vectors z
     β_m = (K_ZZ + εI)⁻¹ K_ZS α_m
 
 The z start as support vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely (reduced.py), and
-so need be but a fraction of as many. With data at hand β and rho are in the end those of least squares on the decision values
-there, in place of feature space: that is nearer where data lie. A linear machine is one vector, w, at no loss.
+so need be but a fraction of as many; those of text stay, for moved ones have every feature. With data at hand β and rho are in
+the end those of least squares on the decision values there, in place of feature space: that is nearer where data lie. A linear
+machine is one vector, w, at no loss.
 
 Machine (i, j) of a multi-class model has basis vectors of classes i and j alone, as LIBSVM's format wants; so each class has a
 share of them.
@@ -29,8 +30,9 @@ from svmkit.reduced import RIDGE, OnStep, alphas, moved, ridged
 
 #: ε relative to the sum of squares over the rows of data, whose values are exact.
 _DATA_RIDGE = 1e-9
-#: Dense support vectors beyond so many values stay where they are.
-_DENSE_VALUES = 1 << 28
+#: Vectors stay where they are if support vectors have more values than this as a dense matrix, or if moved ones, which are
+#: dense, had so many times those of all support vectors: of text they would make the model larger, not smaller.
+_DENSE_VALUES, _DENSER = 1 << 28, 8
 #: Rows of data taken at a time.
 _DATA_ROWS = 4096
 #: Steps of L-BFGS at most: by then most of what vectors gain by moving is gained.
@@ -73,13 +75,19 @@ def compress(
         return _folded(model, count)
     basis, groups = _chosen(model, count, seed)
     used = [_members(model, groups, pair) for pair in range(len(model.machines))]
-    if model.kernel.kind == RBF and steps > 0 and model.n_support * len(np.unique(model.rows.indices)) <= _DENSE_VALUES:
+    if model.kernel.kind == RBF and steps > 0 and _may_be_dense(model, basis):
         basis = moved(model, basis, used, steps, on_step)
     if data is None:
         beta, rho = _in_feature_space(model, basis, used)
     else:
         beta, rho = _on_data(model, basis, used, data)
     return _model_on(model, basis, groups, [Machine(u, b, r) for u, b, r in zip(used, beta, rho, strict=True)])
+
+
+def _may_be_dense(model: Model, basis: Rows) -> bool:
+    """Whether neither memory nor the model's size speaks against vectors that move."""
+    width, values = len(np.unique(model.rows.indices)), len(model.rows.indices)
+    return model.n_support * width <= _DENSE_VALUES and basis.n * width <= _DENSER * values
 
 
 # --- what the machines are made of ----------------------------------------------------------------------------------------

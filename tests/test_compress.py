@@ -192,6 +192,16 @@ def test_extreme_models_keep_their_chosen_vectors(gamma: float, scale: float) ->
     assert np.isfinite(decision_values(compress(model, 4, data=fresh()), fresh())).all()
 
 
+def test_vectors_of_text_stay_sparse() -> None:
+    rng = np.random.default_rng(3)
+    X = np.zeros((60, 900))
+    X[np.repeat(np.arange(60), 5), rng.integers(0, 900, 300)] = 1.0
+    model = of_rows(Kernel(RBF, 0.3), Rows.from_dense(X))
+    for count, stay in ((20, True), (3, False)):
+        moved, chosen = compress(model, count), compress(model, count, steps=0)
+        assert np.array_equal(moved.rows.to_dense(), chosen.rows.to_dense()) == stay
+
+
 def test_a_model_that_is_a_constant_needs_no_vectors() -> None:
     model = of_rows(Kernel(POLYNOMIAL, 1.0, 0.0, 3), Rows.from_dense(np.zeros((6, 2))))
     for small in (compress(model, 4), compress(model, 4, data=fresh())):

@@ -32,10 +32,11 @@ Modes:
   --report          error of the kernel matrix on a sample of DATA's rows, for every map
                     and number of features: |K - FF'| / |K|, spectral and Frobenius norm
   --model           write the model on --basis vectors to the one file named: chosen support
-                    vectors or, with the rbf kernel, dense ones moved to where they serve best.
-                    Coefficients are those nearest in the kernel's feature space; with
-                    --data those of least squares on the decision values there, which
-                    is nearer where data lie (labels only serve the report)
+                    vectors or, with the rbf kernel, dense ones moved to where they serve
+                    best (not of text, where they would make the model far larger).
+                    Coefficients are those nearest in the kernel's feature space; with --data
+                    those of least squares on the decision values there, which is nearer
+                    where data lie (labels only serve the report)
 
 Mapped values are rounded to single precision, and written so that they read back as that.
 
