@@ -62,7 +62,7 @@ def ridged(gram: Floats, share: float) -> Floats:
 
 
 def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnStep | None = None) -> Rows:
-    """``basis`` where at most ``steps`` steps of L-BFGS take it, or as it is beyond single precision.
+    """``basis`` where at most ``steps`` steps of L-BFGS take it, or as it is where rounding leaves no way to go.
 
     ``used`` says for each machine of the rbf ``model`` which basis vectors it may use.
     """
@@ -89,7 +89,10 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
         if on_step is not None:
             on_step(done, 1.0 + float(intermediate_result.fun) / len(used))
 
-    found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", callback=tell, options={"maxiter": steps})
+    try:
+        found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", callback=tell, options={"maxiter": steps})
+    except np.linalg.LinAlgError:  # so far apart that distances between near ones are lost, and K_ZZ has no Cholesky factor
+        return basis
     at = middle + unit * found.x.reshape(begin.shape)
     rows = Rows.from_dense(np.round(at, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
     return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
@@ -118,6 +121,7 @@ class Distance:
         self.values = np.empty(self.n * count, np.float32)
         self.cuts = np.linspace(0, self.n, _PIECES + 1).astype(np.int64).tolist()
 
+    @np.errstate(over="ignore", invalid="ignore")  # of machines that are next to 0; L-BFGS goes no way that has no value
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient."""
         z = flat.reshape(self.count, self.width)
@@ -165,6 +169,7 @@ class Distance:
         columns = max(_LEAST_COLUMNS, _TILE // self.count)
         sums: list[Any] = [0.0] * _PIECES
 
+        @np.errstate(over="ignore", invalid="ignore")  # it may be another thread's
         def piece(number: int) -> None:
             first, last = self.cuts[number], self.cuts[number + 1]
             for a in range(first, last, columns):

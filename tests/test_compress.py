@@ -192,6 +192,19 @@ def test_extreme_models_keep_their_chosen_vectors(gamma: float, scale: float) ->
     assert np.isfinite(decision_values(compress(model, 4, data=fresh()), fresh())).all()
 
 
+@pytest.mark.parametrize("scale", [1e3, 1e5, 1e7, 1e9, 1e12])
+@pytest.mark.parametrize("near", [False, True])
+def test_squares_that_swallow_distances_leave_a_model(scale: float, near: bool) -> None:
+    """Far from the middle rounding alone can make the basis vectors' kernel matrix indefinite."""
+    X = scale * points(40, 2, seed=3)[0]
+    if near:
+        X = np.repeat(X[:4], 10, axis=0) + points(40, 2, seed=4)[0]
+    model = of_rows(Kernel(RBF, 1.0), Rows.from_dense(X))
+    small = compress(model, 12)
+    assert small.n_support == 12
+    assert np.isfinite(decision_values(small, model.rows)).all()
+
+
 def test_vectors_of_text_stay_sparse() -> None:
     rng = np.random.default_rng(3)
     X = np.zeros((60, 900))

@@ -5,8 +5,8 @@ Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ 
           (b and that equality only with a free bias)
 Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
           smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
-          Where rows are far more than features, the first rounds take a sample of them, the next a larger one; else the
-          first centre is where ten visits to each row by dual coordinate ascent lead, if that is near the optimum
+          Where rows are far more than features, the first rounds take a sample of them, the next a larger one; else they
+          begin where ten visits to each row by dual coordinate ascent lead, if that is near the optimum
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
@@ -47,8 +47,8 @@ _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
 #: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; how many times the rows
 #: there must be for one to be worth while; and after how many steps on one the next takes over as well.
 _SAMPLES, _SAMPLE_WORTH, _SAMPLE_STEPS = ((8, 1024, 2.0), (48, 4096, 32.0)), 6, 30
-#: Visits to each row by dual coordinate ascent, and the relative gap above which it is too slow; the s from there on.
-_ASCENT, _ASCENT_S = ((2, 0.5), (8, 0.02)), 8.0
+#: Visits to a row by dual coordinate ascent, and the gap above which it is too slow; the s then; the C_i ‖x_i‖² it can take.
+_ASCENT, _ASCENT_S, _ASCENT_SQUARE = ((2, 0.5), (8, 0.02)), 8.0, 1e12
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -181,7 +181,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         folded=np.zeros(width),
     )
     plus, minus = (float(whole.upper[whole.y == side].sum()) for side in (1, -1))
-    if state.free and min(plus, minus) == 0:  # yᵀα = 0 leaves α = 0, and b alone gives every row its margin
+    if plus + minus == 0 or (state.free and min(plus, minus) == 0):  # α = 0; b alone gives every row its margin
         state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0)
         state.done, state.violation = True, 0.0
     elif not wider:
@@ -226,15 +226,16 @@ def nearest(state: _State) -> tuple[Floats, float]:
 def _approach(state: _State, seed: int) -> None:
     """Begins where dual coordinate ascent, which knows no bias, gets soon; elsewhere leaves w and α at 0."""
     y, upper = state.y, state.upper
+    if not (upper * state.rows.sqnorms()).max(initial=0.0) <= _ASCENT_SQUARE:
+        return
     form = LinearForm(Problem(state.rows, y, upper, Kernel(LINEAR), "none"), True, state.eps, seed)
     for visits, most in _ASCENT:
         left = visits * len(y)
         while left > 0 and not (form.done or form.stalled):
             left -= form.visit(left, inf)
         state.evaluations += visits * len(y) - left
-        found = form.solution()
-        w = np.zeros(len(state.w))
-        w[found.basis.indices] = found.basis.data
+        found, w = form.solution().basis, np.zeros(len(state.w))
+        w[found.indices] = found.data
         products = state.dots(w)
         dual = float(form.alpha.sum()) - 0.5 * float(w @ w)
         primal = 0.5 * float(w @ w) + float(upper @ np.maximum(0.0, 1.0 - y * products))

@@ -167,6 +167,19 @@ def test_ascent_first_leads_to_the_same_optimum(
     assert found.certificate.dual == pytest.approx(plain.certificate.dual, rel=1e-9)
 
 
+def test_no_ascent_where_squares_are_beyond_it() -> None:
+    case = weighted(80, 5, "none", 0.1)
+    far = replace(case, rows=case.rows._replace(data=1e8 * case.rows.data))
+    assert not newton.start(far, newton.Options(), 1e-6, 0).w.any()
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_no_costs_are_met_by_nothing(bias: Bias) -> None:
+    case = weighted(12, 3, bias)
+    result = run(newton, replace(case, upper=np.zeros(12)), newton.Options(), eps=1e-3)
+    assert (result.status, result.certificate.primal, result.solution.coef.any()) == (Status.CONVERGED, 0.0, False)
+
+
 def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
     monkeypatch.setattr(newton, "_SAMPLE_STEPS", 3)
