@@ -160,7 +160,7 @@ class Distance:
         for number, members in enumerate(self.used):
             if number == 0 or not np.array_equal(members, self.used[number - 1]):
                 own = whole if len(members) == len(whole) else whole[np.ix_(members, members)]
-                factor = cho_factor(own, overwrite_a=True, check_finite=False)
+                factor = cho_factor(own, check_finite=False)
             beta[members, number] = cho_solve(factor, target[members, number], check_finite=False)
         return beta
 

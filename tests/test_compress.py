@@ -129,6 +129,16 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
         assert gradient @ direction == pytest.approx(slope, rel=1e-2, abs=1e-3 * np.linalg.norm(gradient))
 
 
+def test_a_machine_of_all_vectors_leaves_the_others_theirs() -> None:
+    """As where a class of several has no vector: one machine uses all of them, the next one some."""
+    model, z = trained(3, multiclass="ovr"), points(9, 4, seed=7)[0].ravel()
+    support, some = model.rows.to_dense()[:, 1:].astype(np.float32), np.arange(4)
+    first, second = ([np.arange(9), some, some], [some, some, np.arange(9)])
+    values = [Distance(replace(model, machines=tuple(model.machines[i] for i in order)), support, used, 9)(z)[0]
+              for order, used in (((0, 1, 2), first), ((1, 2, 0), second))]  # fmt: skip
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_tiles_do_not_matter(n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = trained(n_class, n=900)

@@ -225,23 +225,22 @@ def nearest(state: _State) -> tuple[Floats, float]:
 @np.errstate(over="ignore", invalid="ignore")  # as in advance
 def _approach(state: _State, seed: int) -> None:
     """Begins where dual coordinate ascent, which knows no bias, gets soon; elsewhere leaves w and α at 0."""
-    y, upper = state.y, state.upper
-    if not (upper * state.rows.sqnorms()).max(initial=0.0) <= _ASCENT_SQUARE:
+    if not (state.upper * state.rows.sqnorms()).max(initial=0.0) <= _ASCENT_SQUARE:
         return
-    form = LinearForm(Problem(state.rows, y, upper, Kernel(LINEAR), "none"), True, state.eps, seed)
+    form = LinearForm(Problem(state.rows, state.y, state.upper, Kernel(LINEAR), "none"), True, state.eps, seed)
     for visits, most in _ASCENT:
-        left = visits * len(y)
+        left = visits * state.rows.n
         while left > 0 and not (form.done or form.stalled):
             left -= form.visit(left, inf)
-        state.evaluations += visits * len(y) - left
+        state.evaluations += visits * state.rows.n - left
         found, w = form.solution().basis, np.zeros(len(state.w))
         w[found.indices] = found.data
         products = state.dots(w)
         dual = float(form.alpha.sum()) - 0.5 * float(w @ w)
-        primal = 0.5 * float(w @ w) + float(upper @ np.maximum(0.0, 1.0 - y * products))
+        primal = 0.5 * float(w @ w) + float(state.upper @ np.maximum(0.0, 1.0 - state.y * products))
         if not primal - dual <= most * primal:
             return
-    state.w, state.products, state.centre, state.s = w, products, form.alpha / upper, _ASCENT_S
+    state.w, state.products, state.centre, state.s = w, products, form.alpha / state.upper, _ASCENT_S
 
 
 def _of_all(state: _State, alpha: Floats) -> Floats:
