@@ -4,10 +4,10 @@ table2  Nyström maps of s landmarks drawn at random, as in the paper, one a see
         optimum by newton and, without a bias, by sdca, which gets no more than a limit of time. Beside them smo on the kernel.
 race    On the first of these maps, with a bias and without: seconds until newton, and without a bias sdca, are within 1e-4
         (relative gap) of the optimum, and those of the shortest run of ASSET, to a tenth of its epochs, that ends within 1 %.
+landmarks  The optimum on maps whose landmarks were chosen in other ways: reproduce_landmarks.py.
 small   The exact SVM on s vectors in place of a map: reproduce_small.py.
 fig1    Test error of ASSET for landmarks at random, by k-means, by pivoted Cholesky, and for random Fourier features.
-table3  MNIST 0–4 v 5–9 as a shuffled stream of some passes, learned by ASSET_on and ASSET*_on on random Fourier features: the
-        test error over the last ten thousand examples, measured each thousand.
+table3  MNIST 0–4 v 5–9 as a stream: reproduce_stream.py.
 
 Splits are the sets' own (the paper drew its at random, and trained on more of ijcnn1), covtype's is drawn, 80 % and 10 %. So
 errors are judged by what they lose to the exact SVM of the same split, in the paper SVM-Light; where ours is not at hand, by
@@ -20,12 +20,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+import reproduce_landmarks
 import reproduce_small
+import reproduce_stream
 from bench_data import Missing, public
 from reproduce_table import Split, error_on, heading, line, verdict
 
@@ -36,7 +39,7 @@ from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine.linear import dots
 from svmkit.engine.rng import permutation
 from svmkit.io.libsvm_data import read_dataset
-from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution, Stream
+from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import asset, newton, sdca
 from svmkit.solvers.base import run
 from svmkit.trace import Limits
@@ -46,8 +49,6 @@ MARGIN = 0.3
 #: Exact smo is run up to so many training rows.
 EXACT_ROWS = 100_000
 KINDS = ("uniform", "kmeans", "pivoted", "fourier")
-#: Rows of the stream that are mapped at a time, and between two test errors.
-CHUNK = 1000
 BIASES: tuple[Bias, ...] = ("free", "none")
 
 
@@ -131,7 +132,7 @@ def mapped(split: Split, case: Case, kind: str, dim: int, seed: int) -> tuple[Sp
     name, landmarks = ("fourier", "uniform") if kind == "fourier" else ("nystroem", kind)
     began = time.perf_counter()
     config = TrainConfig(map=name, landmarks=landmarks, dim=dim, seed=seed)
-    made = maps.fit(split.rows, Kernel(RBF, case.gamma), config)
+    made = maps.fit(split.rows, Kernel(RBF, case.gamma), config, split.y)
     rows = dense_rows(made.transform(split.rows))
     seconds = time.perf_counter() - began
     return replace(split, rows=rows, test_rows=dense_rows(made.transform(split.test_rows))), seconds
@@ -206,6 +207,12 @@ def table2(case: Case, split: Split, sizes: Sequence[int], seeds: int, limit_s: 
                 *(f"{np.mean([seconds for _, seconds, _ in found]):.1f}", found[0][2], *figures),
                 *(f"{ours:.2f}", f"{theirs:.2f}", verdict(ours <= theirs + MARGIN) if judged else ""),
             )
+
+
+def optimum_error(case: Case, split: Split, kind: str, s: int, seed: int) -> float:
+    """Test error in % of the exact optimum on a map."""
+    on_map, _ = mapped(split, case, kind, s, seed)
+    return error_of(on_map, run(newton, problem_of(on_map, case, "free"), newton.Options(), eps=1e-3).solution)
 
 
 # --- the race -------------------------------------------------------------------------------------------------------------
@@ -322,50 +329,9 @@ def draw(case: Case, dims: Sequence[int], found: dict[str, list[tuple[float, flo
     figure.savefig(folder / f"asset-fig1-{case.name}.png", metadata={"Software": None})
 
 
-# --- Table 3 --------------------------------------------------------------------------------------------------------------
-
-TABLE3 = ("d", "method", "passes", "error %, last 10k", "its sd", "train s", "paper's error", "paper's train s", "verdict")
-#: The paper's, on MNIST-E (a million deformed digits): errors of ASSET_on and ASSET*_on, seconds.
-STREAMS = {
-    1024: (11.5, 11.8, 1705),
-    2048: (7.2, 8.1, 3418),
-    4096: (4.8, 5.8, 6824),
-    8192: (3.6, 4.3, 13375),
-    16384: (3.0, 3.5, 26053),
-}
-
-
-def table3(case: Case, split: Split, d: int, passes: int) -> Iterator[Sequence[str]]:
-    """Both methods on one stream: the same map, the rows in the same order."""
-    n = len(split.y)
-    kernel, lam = Kernel(RBF, case.gamma), 1.0 / (case.C * n)
-    made = maps.fit(split.rows, kernel, TrainConfig(map="fourier", dim=d))
-    test = dense_rows(made.transform(split.test_rows))
-    states = [asset.start_stream(Stream(Kernel(LINEAR), None, lam, bias), asset.Options(), 1e-3, 0) for bias in BIASES]
-    errors: list[list[float]] = [[], []]
-    seconds = [0.0, 0.0]
-    for number in range(passes):
-        order = permutation(number, 7, n)
-        for first in range(0, n, CHUNK):
-            some = order[first : first + CHUNK]
-            began = time.perf_counter()
-            rows = dense_rows(made.transform(split.rows.take(some)))
-            map_s = time.perf_counter() - began
-            for which, state in enumerate(states):
-                began = time.perf_counter()
-                asset.extend(state, rows, split.y[some], np.ones(len(some)))
-                seconds[which] += map_s + time.perf_counter() - began
-                if (passes - 1 - number) * n + n - first - CHUNK < 10 * CHUNK:
-                    errors[which].append(error_of(replace(split, test_rows=test), asset.solution(state)))
-    for which, name in enumerate(("ASSET_on", "ASSET*_on")):
-        mean, paper = float(np.mean(errors[which])), STREAMS.get(d)
-        said = ("", "", "") if paper is None else (f"{paper[which]}", f"{paper[2]}", verdict(mean <= paper[which] + MARGIN))
-        yield str(d), name, str(passes), f"{mean:.2f}", f"{np.std(errors[which]):.2f}", f"{seconds[which]:.1f}", *said
-
-
 # --- the command ----------------------------------------------------------------------------------------------------------
 
-PARTS = ("table2", "race", "small", "fig1", "table3")
+PARTS = ("table2", "race", "landmarks", "small", "fig1", "table3")
 
 
 @click.command(
@@ -396,21 +362,25 @@ def command(
         click.echo(str(reason), err=True)
         sys.exit(1)
     wanted, s_values = parts or PARTS, [int(s) for s in sizes] or [512, 1024]
-    dims = [2**k for k in range(1, most_dim.bit_length()) if 2**k <= most_dim]
+    fig1_dims = [2**k for k in range(1, most_dim.bit_length()) if 2**k <= most_dim]
     for case in chosen:
         split = split_of(case)
         if "table2" in wanted:
             table(TABLE2, table2(case, split, s_values, seeds, limit_s))
         if "race" in wanted:
             table(RACE, race(case, split, s_values[0], most_epochs, limit_s))
+        if "landmarks" in wanted:
+            error = partial(optimum_error, case, split)
+            table(reproduce_landmarks.COLUMNS, reproduce_landmarks.rows(case.name, error, s_values, seeds))
         if "small" in wanted:
             paper = {s: (case.paper[s].asset[1], case.paper[s].cpsp[1]) for s in s_values}
             setting, judged = (case.name, split, case.C, case.gamma), (paper, case.light[1], MARGIN)
             table(reproduce_small.COLUMNS, reproduce_small.rows(*setting, s_values, seeds, *judged))
         if "fig1" in wanted:
-            found = fig1(case, split, dims, seeds)
-            table(("set", "dim", *KINDS, "lowest"), fig1_rows(case, dims, found))
+            found = fig1(case, split, fig1_dims, seeds)
+            table(("set", "dim", *KINDS, "lowest"), fig1_rows(case, fig1_dims, found))
             if pictures is not None:
-                draw(case, dims, found, pictures)
+                draw(case, fig1_dims, found, pictures)
         if "table3" in wanted and case.name == "mnist":
-            table(TABLE3, (row for d in stream_dims or tuple(STREAMS) for row in table3(case, split, d, passes)))
+            dims, setting = stream_dims or tuple(reproduce_stream.PAPER), (split, case.C, case.gamma)
+            table(reproduce_stream.COLUMNS, reproduce_stream.rows(*setting, dims, passes, MARGIN))

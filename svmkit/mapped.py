@@ -69,7 +69,7 @@ def map_data(
     """
     clock = Clock()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
-    made = maps.fit(rows, kernel, config, heed)
+    made = maps.fit(rows, kernel, config, dataset.y[used], heed)
     training = _mapped(dataset, made, config.constant, heed)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
     heed()

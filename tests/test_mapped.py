@@ -42,7 +42,7 @@ def data(n_class: int = 2, seed: int = 1) -> Dataset:
 
 
 def made_map(dataset: Dataset, config: TrainConfig) -> maps.FeatureMap:
-    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config)
+    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y)
 
 
 def linear_fit(dataset: Dataset, config: TrainConfig, rows: Rows) -> FitResult:
@@ -296,6 +296,18 @@ def test_by_the_command_line(kind: str, tmp_path: Path) -> None:
     refused = svmkit("train", "--map", kind, "d", "m", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--solver" in refused.stderr
+
+
+def test_a_rare_class_has_as_many_landmarks_as_the_other() -> None:
+    """Examples of weight 0 are none of it."""
+    dataset = data()
+    rare = np.flatnonzero(dataset.y == 1)[:30]
+    whole = dataset.take(np.sort(np.concatenate([rare, np.flatnonzero(dataset.y == -1)])))
+    weight = np.where((whole.y == 1) & (np.cumsum(whole.y == 1) > 20), 0.0, 1.0)
+    found = fit(replace(whole, weight=weight), replace(CONFIG, landmarks="pivoted", dim=30)).model.rows.to_dense()
+    lines = {tuple(line): (y, w) for line, y, w in zip(whole.rows.to_dense().tolist(), whole.y, weight, strict=True)}
+    labels = [lines[tuple(line)] for line in found.tolist()]
+    assert labels.count((1.0, 1.0)) == labels.count((-1.0, 1.0)) == 15
 
 
 @pytest.mark.parametrize("landmarks", ["pivoted", "kmeans", "uniform"])

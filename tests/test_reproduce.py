@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reproduce
 import reproduce_asset
+import reproduce_landmarks
 import reproduce_lasvm
 import reproduce_small
 import reproduce_table
@@ -20,7 +21,7 @@ from zoo import points, problem
 
 from svmkit import maps, solvers
 from svmkit.compress import compress
-from svmkit.config import TrainConfig
+from svmkit.config import LANDMARKS, TrainConfig
 from svmkit.data import Dataset, Rows, dense_rows
 from svmkit.engine.rng import permutation
 from svmkit.fit import fit
@@ -85,7 +86,7 @@ def test_asset_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
     write_asset_sets(tmp_path)
     argv = ["--set", "adult", "--seeds", "2", "--s", "512", "--most-dim", "4", "--limit", "1", "--most-epochs", "40"]
-    table2, race, small, fig1 = asset_tables([*argv, "--pictures", str(tmp_path)])
+    table2, race, by_choice, small, fig1 = asset_tables([*argv, "--pictures", str(tmp_path)])
 
     (case,) = [case for case in reproduce_asset.CASES if case.name == "adult"]
     split, kernel = reproduce_asset.split_of(case), Kernel(RBF, 0.001)
@@ -109,6 +110,10 @@ def test_asset_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert race[0]["its epochs"] in ("10", "20", "40")
     took = [float(race[0][name].removeprefix("> ")) for name in ("newton: s to a gap of 1e-4", "ASSET: s to 1 %")]
     assert took[0] == took[1] or race[0]["newton or sdca is faster"] == ("holds" if took[0] < took[1] else "does not hold")
+
+    optima = {float(by_choice[0][f"{name}: error % ± sd"].split()[0]) for name in LANDMARKS}
+    assert max(optima) - min(optima) < 1.4  # rows are as few as landmarks: centres are the rows
+    assert abs(float(table2[3]["error % ± sd"].split()[0]) - min(optima)) < 1.4
 
     assert (small[0]["rows learned"], small[0]["s"]) == ("150", "512")
     assert float(small[0]["on s vectors: error % ± sd"].split()[0]) == float(small[0]["error %"])  # it has fewer as it is
@@ -142,6 +147,19 @@ def test_small_models_are_those_of_approx(monkeypatch: pytest.MonkeyPatch) -> No
         assert float(row["ASSET's"]) == theirs
         assert row["verdict"] == ("holds" if ours <= theirs + 0.5 else "does not hold")
     assert more["on s vectors: error % ± sd"] == f"{np.mean(errors[1:]):.2f} ± {np.std(errors[1:]):.2f}"
+
+
+def test_landmarks_are_lower_where_the_means_say_so() -> None:
+    errors = {"uniform": [5.0, 6.0], "pivoted": [5.0, 6.0], "kmeans": [4.0, 4.4]}
+    (row,) = reproduce_landmarks.rows("made", lambda kind, s, seed: errors[kind][seed], [8], 2)
+    cells = dict(zip(reproduce_landmarks.COLUMNS, row, strict=True))
+    assert cells == {
+        **{"set": "made", "s": "8", "uniform: error % ± sd": "5.50 ± 0.50", "pivoted: error % ± sd": "5.50 ± 0.50"},
+        **{"kmeans: error % ± sd": "4.20 ± 0.20", "one is lower than uniform": "holds"},  # 1.3 > 2 · .38
+    }
+    errors["kmeans"] = [4.5, 5.3]  # .6 < 2 · .45
+    (row,) = reproduce_landmarks.rows("made", lambda kind, s, seed: errors[kind][seed], [8], 2)
+    assert row[-1] == "does not hold"
 
 
 def test_asset_stream_is_judged_by_the_papers_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def _made(dataset: Dataset, config: TrainConfig) -> FeatureMap:
     from svmkit import maps
     from svmkit.pairs import kernel_of
 
-    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config)
+    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y)
 
 
 def _nothing() -> Dataset:

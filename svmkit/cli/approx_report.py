@@ -88,7 +88,7 @@ def _measured(
             if settings["map"] == "nystroem" and dim > rows.n:
                 continue
             try:
-                made = maps.fit(rows, kernel, replace(config, dim=dim, **settings))
+                made = maps.fit(rows, kernel, replace(config, dim=dim, **settings), dataset.y)
             except TooLargeError as error:
                 warn(f"{name} is left out with {dim} features: {error}")
                 continue

@@ -154,7 +154,7 @@ map_options: tuple[Callable[[Any], Any], ...] = (
         "--landmarks",
         type=click.Choice(LANDMARKS),
         help="Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
-        "centres of k-means, or rows drawn alike.",
+        "centres of k-means, both as many of each class; or rows drawn alike.",
     ),
     config_option(
         "cut",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmkit.config import TrainConfig
-    from svmkit.data import Rows
+    from svmkit.data import Floats, Rows
     from svmkit.problem import Kernel
 
 
@@ -43,8 +43,11 @@ class FeatureMap(Protocol):
         """All there is to the map as text, numbers and lists; the same map comes back from it to the bit."""
 
 
-def fit(rows: Rows, kernel: Kernel, config: TrainConfig, heed: Callable[[], None] = lambda: None) -> FeatureMap:
-    """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``.
+def fit(
+    rows: Rows, kernel: Kernel, config: TrainConfig, labels: Floats | None = None, heed: Callable[[], None] = lambda: None
+) -> FeatureMap:
+    """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``, with their
+    ``labels`` (n,) where these are known.
 
     ``heed()`` is called now and again while landmarks are chosen, and may raise what ends the making. Raises UsageError for a
     kernel that it cannot map.
@@ -53,7 +56,8 @@ def fit(rows: Rows, kernel: Kernel, config: TrainConfig, heed: Callable[[], None
     if config.map == "fourier":
         made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal)
     else:
-        made = module.fit(rows, kernel, config.dim, config.seed, landmarks=config.landmarks, cut=config.cut, heed=heed)
+        chosen_by = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "heed": heed}
+        made = module.fit(rows, kernel, config.dim, config.seed, **chosen_by)
     return made
 
 

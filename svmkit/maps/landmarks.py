@@ -1,5 +1,8 @@
 """Choosing the landmarks of a Nyström map: at random, as the centres of k-means, or by randomly pivoted Cholesky.
 
+Where labels tell classes apart, the last two choose from each class by itself, an equal share each: what lies on either side of
+the border between classes is what f has to be good at, and of a class that is a tenth of all rows few landmarks would be.
+
 uniform   drawn without replacement
 kmeans    centres of clusters of the input vectors (Lloyd's algorithm, started from rows drawn at random): no training rows
 pivoted   drawn one after another with probability proportional to what the landmarks so far leave of K_ii, so that rows unlike
@@ -23,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns, diagonal
 from svmkit.errors import DataError, TooLargeError
@@ -42,6 +45,35 @@ _PROPOSED = 96
 Heed = Callable[[], None]
 #: What is left of K_ii counts as nothing below this share of the largest: rounding of a Cholesky factor.
 _NOTHING = 1e-13
+
+
+def choose(
+    name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda: None
+) -> Rows:
+    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell no more
+    classes than that, of all rows else.
+    """
+    chosen = CHOICES[name]
+    if labels is None or name == "uniform":
+        return chosen(rows, kernel, count, seed, heed)
+    _, class_of, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(sizes) > count:
+        return chosen(rows, kernel, count, seed, heed)
+    parts = []
+    for c, share in enumerate(_shares(sizes, count)):
+        members = np.flatnonzero(class_of == c)
+        some = members[_drawn(len(members), _SAMPLED * share, seed)]
+        parts.append(chosen(rows.take(some), kernel, share, seed, heed))
+    return stack(parts)
+
+
+def _shares(sizes: Ints, count: int) -> list[int]:
+    """Equal shares of ``count``; what a class is too small for goes to the larger ones."""
+    shares, left = [0] * len(sizes), count
+    for before, c in enumerate(np.argsort(sizes, kind="stable").tolist()):
+        shares[c] = min(int(sizes[c]), left // (len(sizes) - before))
+        left -= shares[c]
+    return shares
 
 
 def uniform(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:

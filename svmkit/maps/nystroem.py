@@ -26,7 +26,7 @@ from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
-from svmkit.maps.landmarks import CHOICES, for_pieces, refuse_overflow
+from svmkit.maps.landmarks import choose, for_pieces, refuse_overflow
 from svmkit.maps.stored import counts, entry, real, reals, whole
 from svmkit.problem import PRECOMPUTED, Kernel
 
@@ -84,15 +84,16 @@ def fit(
     *,
     landmarks: str = "pivoted",
     cut: float = 0.0,
+    labels: Floats | None = None,
     heed: Callable[[], None] = lambda: None,
 ) -> NystroemMap:
-    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py).
+    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py), whose ``labels`` (n,) may be known.
 
     Raises UsageError for a precomputed kernel, DataError where kernel values overflow.
     """
     if kernel.kind == PRECOMPUTED:
         raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
-    points = CHOICES[landmarks](rows, kernel, min(dim, rows.n), seed, heed)
+    points = choose(landmarks, rows, kernel, min(dim, rows.n), seed, labels, heed)
     K = Columns(points, kernel).block(points)
     refuse_overflow(K)
     values, vectors = np.linalg.eigh(K)

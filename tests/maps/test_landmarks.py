@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle import dense_kernel
 from zoo import points
 
@@ -99,6 +101,43 @@ def test_uniform_landmarks_are_drawn_without_replacement() -> None:
     drawn = landmarks.uniform(rows, Kernel(RBF, 1.0), 20, seed=1).to_dense()
     assert len({tuple(row) for row in drawn.tolist()} & {tuple(row) for row in rows.to_dense().tolist()}) == 20
     assert np.array_equal(landmarks.uniform(rows, Kernel(RBF, 1.0), 90, seed=1).to_dense(), rows.to_dense())
+
+
+@pytest.mark.parametrize("name", ["kmeans", "pivoted"])
+def test_each_class_has_its_own_landmarks(name: str) -> None:
+    """12 rows of one class are fewer than a third of 60; the others share what they leave. Unknown labels are a class too."""
+    rows, kernel = Rows.from_dense(points(300, 5, seed=4)[0]), Kernel(RBF, 0.2)
+    y = np.repeat([3.0, -1.0, np.nan], [12, 200, 88])
+    shares = [24, 12, 24]  # of -1, of 3, of nan
+    parts = [
+        landmarks.CHOICES[name](rows.take(np.flatnonzero(own)), kernel, share, 1, lambda: None).to_dense()
+        for own, share in zip([y == -1, y == 3, np.isnan(y)], shares, strict=True)
+    ]
+    found = landmarks.choose(name, rows, kernel, 60, 1, y)
+    assert found.n_features == rows.n_features
+    assert np.array_equal(found.to_dense(), np.concatenate(parts))
+    assert [len(part) for part in parts] == shares
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [("uniform", 2), ("kmeans", 0), ("pivoted", 1), ("kmeans", 31)],
+    ids=["uniform", "none", "one", "too many"],
+)
+def test_all_rows_are_looked_at_together_where_classes_do_not_count(name: str, labels: int) -> None:
+    rows, kernel = Rows.from_dense(points(300, 5, seed=4)[0]), Kernel(RBF, 0.2)
+    found = landmarks.choose(name, rows, kernel, 30, 1, np.arange(300.0) % labels if labels else None)
+    assert np.array_equal(found.to_dense(), landmarks.CHOICES[name](rows, kernel, 30, 1, lambda: None).to_dense())
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.integers(0, 200))
+def test_shares_are_equal_but_where_a_class_is_smaller(sizes: list[int], more: int) -> None:
+    count = len(sizes) + more
+    shares = landmarks._shares(np.array(sizes), count)
+    assert sum(shares) == min(count, sum(sizes))
+    short = [share for share, size in zip(shares, sizes, strict=True) if share < size]
+    assert all(share <= size for share, size in zip(shares, sizes, strict=True))
+    assert not short or max(shares) - min(short) <= 1
 
 
 def lloyd(X: Floats, start: Ints, sweeps: int) -> Floats:
