@@ -25,8 +25,7 @@ def gather(
     bits = np.dtype(f"u{data.itemsize}")
     arrays = starts, indices, data.view(bits), new_indptr, new_indices, new_data.view(bits)
     n_pieces = max(1, min(parallel.threads(), int(new_indptr[-1]) // _PIECE_NONZEROS))
-    cuts = [len(index) * i // n_pieces for i in range(n_pieces + 1)]
-    parallel.run_pieces(lambda i: _copy[data.itemsize](cuts[i], cuts[i + 1], *arrays), n_pieces)
+    parallel.run_ranges(lambda first, last: _copy[data.itemsize](first, last, *arrays), len(index), n_pieces)
     return new_indptr, new_indices, new_data
 
 

@@ -89,6 +89,12 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
         raise errors[0]
 
 
+def run_ranges(work: Callable[[int, int], Any], n: int, n_pieces: int) -> None:
+    """``run_pieces`` of ``work(first, last + 1)`` over ranges of 0 … n − 1 that are as long as each other."""
+    cuts = [n * i // n_pieces for i in range(n_pieces + 1)]
+    run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
+
+
 def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: False) -> Iterator[T]:
     """``items``, made on a thread of their own, at most ``depth`` of them waiting; an error comes where the item would have.
 

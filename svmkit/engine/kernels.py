@@ -39,6 +39,8 @@ from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 500_000
+#: A row against fewer columns takes no less time than against so many.
+LEAST_COLUMNS = 64
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
 PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
 #: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
@@ -309,11 +311,10 @@ def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None
     """
     n_rows = left.n
     n_pieces = max(len(left.indices) // PIECE_NONZEROS[form], min(n_rows // 64, 2 * parallel.threads()))
-    n_pieces = max(1, min(64, n_pieces, n_rows * n_columns // PIECE_VALUES))
+    n_pieces = max(1, min(64, n_pieces, n_rows * max(n_columns, LEAST_COLUMNS) // PIECE_VALUES))
     if n_pieces > 1:
         n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together
-    cuts = [n_rows * i // n_pieces for i in range(n_pieces + 1)]
-    parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
+    parallel.run_ranges(work, n_rows, n_pieces)
 
 
 def _arrays(packed: Packed) -> tuple[Ints, NDArray[np.int32], NDArray[Any], NDArray[Any]]:

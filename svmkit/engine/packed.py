@@ -6,7 +6,7 @@ anew, since the loops' work space has a place for each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, Literal, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit._jit import both_precisions
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
@@ -45,6 +46,8 @@ _DENSE_SHARE = 2 / 3
 
 #: A tile that holds every feature.
 _NO_TILE = 1 << 40
+#: Nonzeros that a piece of the packing holds at least.
+_PIECE_NONZEROS = 1 << 18
 
 
 class Layout(NamedTuple):
@@ -153,13 +156,19 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         indices, n_features = np.empty(len(data), np.int32), n_features + FREQUENT
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
-        np.multiply(rows.data, scale, out=data, casting="same_kind")  # in float64, rounded once
+
+        def multiply(r0: int, r1: int) -> None:
+            here = slice(indptr[r0], indptr[r1])
+            np.multiply(rows.data[here], scale, out=data[here], casting="same_kind")  # in float64, rounded once
+
+        _by_pieces(indptr, multiply)
     half = np.zeros(rows.n, dtype=real)
     if kernel.kind == RBF and layout.form == "binary":
         half[:] = 0.5 * np.diff(rows.indptr) * scale**2
     elif kernel.kind == RBF:
         tile, own_tiles = (TILE_FEATURES, len(layout.dense)) if layout.form == "tiled" else (_NO_TILE, 0)
-        _halve_squares[real](indptr, indices, data, len(layout.dense) * layout.differences, own_tiles, tile, half)
+        shape = (len(layout.dense) * layout.differences, own_tiles, tile, half)
+        _by_pieces(indptr, lambda r0, r1: _halve_squares[real](indptr, indices, data, r0, r1, *shape))
     return Packed(
         real=real,
         form=layout.form,
@@ -175,6 +184,11 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         dense=len(layout.dense),
         differences=layout.differences,
     )
+
+
+def _by_pieces(indptr: Ints, work: Callable[[int, int], None]) -> None:
+    """Calls ``work(r0, r1)`` for pieces of the rows, on all threads."""
+    parallel.run_ranges(work, len(indptr) - 1, max(1, min(parallel.threads(), int(indptr[-1]) // _PIECE_NONZEROS)))
 
 
 def _common(most: Rows, both: Sequence[Rows]) -> tuple[int, ...]:
@@ -249,12 +263,14 @@ def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: 
 _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8, i4[:], R[:])")
 
 
-def _squares(indptr: Any, indices: Any, data: Any, skipped: Any, dense: Any, tile: Any, half: Any) -> None:
-    """Half of ⟨x, x⟩ of each row, added up as the loops over rows add up ⟨x, z⟩, in tiled.py in tiles, of which one ends with
-    the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1. The first ``skipped`` entries
+def _squares(
+    indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, skipped: Any, dense: Any, tile: Any, half: Any
+) -> None:  # fmt: skip
+    """Half of ⟨x, x⟩ of rows r0 … r1−1, added up as the loops over rows add up ⟨x, z⟩, in tiled.py in tiles, of which one ends
+    with the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1. The first ``skipped`` entries
     have no part.
     """
-    for r in range(len(indptr) - 1):
+    for r in range(r0, r1):
         total = part = half.dtype.type(0.0)
         limit = 0
         for k in range(indptr[r] + skipped, indptr[r + 1]):
@@ -267,7 +283,7 @@ def _squares(indptr: Any, indices: Any, data: Any, skipped: Any, dense: Any, til
         half[r] = half.dtype.type(0.5) * (total + part)
 
 
-_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, i8, R[:])")
+_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, i8, i8, i8, R[:])")
 
 
 def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) -> Real:
@@ -337,8 +353,8 @@ def _longest_sum(both: Sequence[Rows]) -> int:
 
 def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
     """The special loops for both, if they are the same."""
-    kinds = [_special_of(rows, kernel, real) for rows in both]
-    first, last = kinds[0], kinds[-1]
+    last = _special_of(both[-1], kernel, real)
+    first = last if last is None or len(both) == 1 else _special_of(both[0], kernel, real)
     if first is None or last is None or first._replace(few=last.few) != last:
         return None
     return first._replace(few=first.few and last.few)

@@ -107,9 +107,7 @@ def _look_at(rows: Rows, units: float) -> tuple[Ints, float]:
 
 
 def _by_pieces(rows: Rows, work: Callable[[int, int], None]) -> None:
-    n_pieces = max(1, min(rows.n, len(rows.data) // _PIECE_NONZEROS))
-    cuts = [rows.n * i // n_pieces for i in range(n_pieces + 1)]
-    parallel.run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
+    parallel.run_ranges(work, rows.n, max(1, min(rows.n, len(rows.data) // _PIECE_NONZEROS)))
 
 
 @compiled("void(i8[:], i4[:], f8[:], i8, i8, f8, i8[:], f8[:])")
