@@ -38,13 +38,13 @@ from svmkit.engine.tiled import apply_tiled, apply_tiled_distances, block_tiled,
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
-PIECE_VALUES = 500_000
+PIECE_VALUES = 250_000
 #: A row against fewer columns takes no less time than against so many.
 LEAST_COLUMNS = 64
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
-PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 16, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
-#: The same where values are stored: blocks are smaller than products, and their pieces cost less to begin.
-BLOCK_PIECE_VALUES = 65_536
+PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
+#: The same where values are stored. The quicker the loops, the more values it takes to be worth waking a thread.
+BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
 #: Nonzeros of the rows that ``cross_apply`` takes at a time: few enough to spare memory, for 32 MB of scaled values, and enough
@@ -238,7 +238,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
         return
     step = {"binary": 4 * BYTES, "pixels": 8 * SUMS}.get(left.form, table_columns(left.real))
     n_steps = -(-len(columns) // step)
-    n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES))
+    n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES[left.form]))
     if left.form == "sorted":  # a row's features are looked up once a piece
         n_pieces = min(n_pieces, parallel.threads())
     symmetric = left.form == "tiled" and left is basis and rows is columns  # in other forms a value costs no more than its copy

@@ -323,7 +323,8 @@ def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
     if rounding.products_serve(both, kernel, longest_sum, exact=special is not None):
         return special or _layout_for_products(both)
     if kernel.kind == RBF and form != "sorted":
-        for dense in (_common(both[-1], both), _common(both[0], both)):
+        for most in both[::-1]:
+            dense = _common(most, both)
             if dense and rounding.differences_serve(both, kernel, dense, longest_sum, others_first=form == "table"):
                 return Layout(form, dense=dense, differences=True)
     return None

@@ -185,7 +185,7 @@ def test_apply_is_the_sum_of_block_values_in_float64(kernel: Kernel, n_columns: 
 @pytest.mark.parametrize("real", ["f4", "f8"])
 def test_a_pair_has_one_value_to_the_bit(kernel: Kernel, real: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """K(x, z) = K(z, x), whatever the block's width, its place in it, or the packing; mirrored where a block is symmetric."""
-    monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", 100)
+    monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", dict.fromkeys(kernels.BLOCK_PIECE_VALUES, 100))
     X = sparse_matrix(200, 240, 0.3, seed=3, scale=0.3)
     engine = Engine(Rows.from_dense(X), kernel, real)  # type: ignore[arg-type]
     everything = np.arange(200)
@@ -304,7 +304,7 @@ def test_precomputed_values_are_looked_up() -> None:
 @pytest.mark.parametrize("form", ["table", "tiled"])
 @pytest.mark.parametrize("n", [1, 2, 33, 200])
 def test_differences_give_one_value_on_every_path(form: packed.Form, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", 100)
+    monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", dict.fromkeys(kernels.BLOCK_PIECE_VALUES, 100))
     X = sparse_matrix(n, 150, 0.4, seed=15, scale=0.5)
     X[:, ::3] += 2.0
     kernel, everything = Kernel(RBF, 0.02), np.arange(n)
