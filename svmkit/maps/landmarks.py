@@ -50,14 +50,14 @@ _NOTHING = 1e-13
 def choose(
     name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda: None
 ) -> Rows:
-    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell no more
-    classes than that, of all rows else.
+    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell classes, and no
+    more of them than that; of all rows else.
     """
     chosen = CHOICES[name]
     if labels is None or name == "uniform":
         return chosen(rows, kernel, count, seed, heed)
     _, class_of, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(sizes) > count:
+    if not 1 < len(sizes) <= count:
         return chosen(rows, kernel, count, seed, heed)
     parts = []
     for c, share in enumerate(_shares(sizes, count)):
