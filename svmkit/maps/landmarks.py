@@ -50,8 +50,8 @@ _NOTHING = 1e-13
 def choose(
     name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda: None
 ) -> Rows:
-    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell classes, and no
-    more of them than that; of all rows else.
+    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell classes, and
+    no more of them than that; of all rows else.
     """
     chosen = CHOICES[name]
     if labels is None or name == "uniform":
