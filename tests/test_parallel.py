@@ -168,3 +168,12 @@ def test_pieces_of_the_maker_stay_on_its_thread() -> None:
 
     (used,) = parallel.ahead(items(), 1)
     assert len(used) == 1
+
+
+@pytest.mark.parametrize(("n", "n_pieces"), [(0, 1), (1, 1), (3, 5), (10, 3), (7, 7)])
+def test_ranges_are_all_there_once(n: int, n_pieces: int) -> None:
+    found: list[tuple[int, int]] = []
+    parallel.run_ranges(lambda first, last: found.append((first, last)), n, n_pieces)
+    assert sorted(i for first, last in found for i in range(first, last)) == list(range(n))
+    assert len(found) == n_pieces
+    assert max(last - first for first, last in found) - min(last - first for first, last in found) <= 1
