@@ -278,9 +278,8 @@ def _add_owed(state: _State, out: Floats) -> None:
     slots = np.flatnonzero(state.owed)
     n, positives = len(out), int(state.counts[level.POSITIVES])
     pieces = max(1, min(64, n * len(slots) // _PIECE_VALUES))
-    cuts = [n * i // pieces for i in range(pieces + 1)]
     add = water.add_owed[state.kept]
-    parallel.run_pieces(lambda i: add(state.K, slots, state.owed, positives, cuts[i], cuts[i + 1], out), pieces)
+    parallel.run_ranges(lambda first, last: add(state.K, slots, state.owed, positives, first, last, out), n, pieces)
 
 
 def _attend(state: _State) -> None:
