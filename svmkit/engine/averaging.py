@@ -16,9 +16,11 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+from numpy import uint64
+
 from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
-from svmkit.engine.prefetch import ASK_FOR_ROW
+from svmkit.engine.linear import ADD, DOT, ENDS, ROWS, SMALLEST_SCALE, own_units
+from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 
 #: Places in ``sums``: w = scale·v; S; ‖v‖²; the sum of the averaged iterates' weights; b; its weighted sum.
 SCALE, SCALE_SUM, V_NORM2, WEIGHTS, INTERCEPT, INTERCEPT_SUM = range(6)
@@ -85,7 +87,7 @@ def next_window(v: Any, late: Any, before: Any, sums: Any) -> None:
     sums[SCALE_SUM], sums[WEIGHTS], sums[INTERCEPT_SUM] = 0.0, 0.0, 0.0
 
 
-def _steps_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
+def _steps_loop(ends: Any, dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
     def steps_loop(
         indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
         v: Any, late_v: Any, a: Any, late_a: Any, sums: Any,
@@ -97,9 +99,12 @@ def _steps_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
         """
         for s in range(len(drawn)):
             if s + _FAR < len(drawn):
-                ask_for_row(drawn[s + _FAR], drawn[s + _NEAR], indptr, indices, data)
+                far = drawn[s + _FAR]
+                ask_for_row(far, drawn[s + _NEAR], indptr, indices, data)
+                for values in (square, y, omega, a, late_a):
+                    prefetch(values, uint64(far))
             i, j = drawn[s], done + s + 1
-            k0, k1 = indptr[i], indptr[i + 1]
+            k0, k1 = ends(indptr, i)
             response = dot_row(indices, data, k0, k1, v)
             eta = length(j, lam, rate)
             size = change(j, y[i], omega[i], response, square[i], eta, lam, bound, rate > 0, sums)
@@ -165,7 +170,7 @@ steps = {
         f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8, f8, f8, i8, i8)",
         ORDERED,
         name=f"steps_{form}",
-    )(_steps_loop(DOT[form], ADD[form], ASK_FOR_ROW[form]))
+    )(_steps_loop(ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]))
     for form, rows in ROWS.items()
 }
 stream = {

@@ -23,7 +23,7 @@ from numpy import float64, int64, uint64
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.linear import ADD, DOT, ROWS, add_ones, arrays, dot_ones, places
+from svmkit.engine.linear import ADD, DOT, ENDS, ROWS, add_ones, arrays, dot_ones, places
 from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 from svmkit.engine.rng import put_in_order
 
@@ -85,7 +85,7 @@ def _end_sweep(order: Any, counts: Any, numbers: Any, seed: Any, eps: Any, shrin
         _begin_sweep(order, counts, numbers, seed)
 
 
-def _sweep(dot: Any, add: Any, ask_for_row: Any) -> Any:
+def _sweep(ends: Any, dot: Any, add: Any, ask_for_row: Any) -> Any:
     @helper()
     def sweep(
         indptr: Any, indices: Any, data: Any, variables: Any, order: Any, counts: Any, numbers: Any, budget: Any, w: Any
@@ -99,7 +99,7 @@ def _sweep(dot: Any, add: Any, ask_for_row: Any) -> Any:
                 ask_for_row(order[at + _FAR], order[at + _NEAR], indptr, indices, data)
             i = uint64(order[at])
             used += 1
-            k0, k1 = indptr[i], indptr[i + _ONE]
+            k0, k1 = ends(indptr, i)
             now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
             gradient = sign * dot(indices, data, k0, k1, w) - 1.0
             if (now <= 0.0 and gradient > numbers[ABOVE]) or (now >= upper and gradient < numbers[BELOW]):
@@ -128,7 +128,7 @@ def _sweep(dot: Any, add: Any, ask_for_row: Any) -> Any:
     return sweep
 
 
-def _settle(dot: Any, add: Any) -> Any:
+def _settle(ends: Any, dot: Any, add: Any, ask_for_row: Any) -> Any:
     @helper()
     def settle(
         indptr: Any, indices: Any, data: Any, variables: Any, order: Any, counts: Any, numbers: Any, budget: Any, w: Any
@@ -140,10 +140,14 @@ def _settle(dot: Any, add: Any) -> Any:
                 if numbers[LARGEST] <= numbers[BEYOND]:
                     break
                 counts[ROUND], numbers[LARGEST] = 0, 0.0
-            i = uint64(order[counts[ROUND]])
+            at = counts[ROUND]
+            if at + _FAR < counts[BUSY]:
+                prefetch(variables, uint64(order[at + _FAR]) * uint64(4))
+                ask_for_row(order[at + _FAR], order[at + _NEAR], indptr, indices, data)
+            i = uint64(order[at])
             counts[ROUND] += 1
             used += 1
-            k0, k1 = indptr[i], indptr[i + _ONE]
+            k0, k1 = ends(indptr, i)
             now, upper, norm2, sign = variables[i, 0], variables[i, 1], variables[i, 2], variables[i, 3]
             gradient = sign * dot(indices, data, k0, k1, w) - 1.0
             projected = _projected(gradient, now, upper)
@@ -186,13 +190,13 @@ def _descend(sweep: Any, settle: Any) -> Any:
     return descend_loop
 
 
-def _compiled(name: str, rows: str, dot: Any, add: Any, ask_for_row: Any) -> Any:
-    loop = _descend(_sweep(dot, add, ask_for_row), _settle(dot, add))
+def _compiled(name: str, rows: str, ends: Any, dot: Any, add: Any, ask_for_row: Any) -> Any:
+    loop = _descend(_sweep(ends, dot, add, ask_for_row), _settle(ends, dot, add, ask_for_row))
     return compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{name}")(loop)
 
 
-_loops = {form: _compiled(form, rows, DOT[form], ADD[form], ASK_FOR_ROW[form]) for form, rows in ROWS.items()}
-_loops["ones"] = _compiled("ones", ROWS["sparse"], dot_ones, add_ones, ASK_FOR_ROW["sparse"])
+_loops = {form: _compiled(form, rows, ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]) for form, rows in ROWS.items()}
+_loops["ones"] = _compiled("ones", ROWS["sparse"], ENDS["sparse"], dot_ones, add_ones, ASK_FOR_ROW["sparse"])
 
 
 def loop_for(rows: Rows) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import float64, uint32, uint64
+from numpy import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from svmkit import parallel
@@ -91,6 +91,21 @@ def add_dense(indices: Any, data: Any, k0: Any, k1: Any, step: Any, w: Any) -> N
         w[j] += step * float64(data[start + j])
 
 
+@helper()
+def _ends_sparse(indptr: Any, i: Any) -> Any:
+    return indptr[uint64(i)], indptr[uint64(i) + _ONE]
+
+
+@helper()
+def _ends_dense(indptr: Any, i: Any) -> Any:
+    width = indptr[_ONE] - indptr[uint64(0)]
+    k0 = indptr[uint64(0)] + int64(i) * width
+    return k0, k0 + width
+
+
+#: For rows in either form, ``k0, k1 = ends(indptr, i)`` of row i. Dense rows are as long as each other: where one begins is
+#: known without waiting for memory.
+ENDS = {"sparse": _ends_sparse, "dense": _ends_dense}
 #: For rows in either form, ``dot(indices, data, k0, k1, w)`` and ``add(indices, data, k0, k1, step, w)``.
 DOT = {"sparse": dot_row, "dense": dot_dense}
 ADD = {"sparse": add_row, "dense": add_dense}

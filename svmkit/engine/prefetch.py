@@ -54,8 +54,9 @@ def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -
 @helper()
 def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -> None:
     """The begin of the row ``near``, several cache lines in a place known without looking."""
-    k = uint64(indptr[uint64(near)])
-    end = min(uint64(indptr[uint64(near) + _ONE]), k + _MOST)
+    width = uint64(indptr[_ONE]) - uint64(indptr[uint64(0)])
+    k = uint64(indptr[uint64(0)]) + uint64(near) * width
+    end = k + min(width, _MOST)
     while k < end:
         prefetch(data, k)
         k += _LINE

@@ -19,10 +19,11 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, NamedTuple
 
+from numpy import uint64
+
 from svmkit._jit import ORDERED, both_precisions, compiled, helper
-from svmkit.engine.linear import ADD, DOT, ROWS, SMALLEST_SCALE, own_units
-from svmkit.engine.prefetch import ASK_FOR_ROW
-from svmkit.engine.rng import below
+from svmkit.engine.linear import ADD, DOT, ENDS, ROWS, SMALLEST_SCALE, own_units
+from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 
 #: How iterates are averaged.
 NO_AVERAGE, UNIFORM, BY_STEP = range(3)
@@ -37,7 +38,7 @@ SCALE, SCALE_SUM, V_NORM2 = 0, 1, 3
 #: More places in the ``sums`` of a stream.
 V_CONSTANT, LATE_CONSTANT, STREAM_SUMS = range(4, 7)
 #: Draws ahead at which an example's place and values are asked for.
-_FAR, _NEAR = 8, 4
+AHEAD, _NEAR = 8, 4
 #: Places in ``counts``: t; examples with a margin below 1; supports (kernel); kernel values on demand (kernel).
 T, HITS, SUPPORTS, ON_DEMAND = range(4)
 
@@ -137,26 +138,29 @@ def _renew(v: Any, late_v: Any, sums: Any) -> None:
     sums[SCALE], sums[SCALE_SUM] = 1.0, 0.0
 
 
-def _linear_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
+def _linear_loop(ends: Any, dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
     def loop(
         indptr: Any, indices: Any, data: Any, square: Any, y: Any, omega: Any,
         v: Any, a: Any, late_v: Any, late_a: Any, sums: Any, counts: Any, hits: Any,
-        seed: Any, stream: Any, lam: Any, average: Any, project: Any, hold: Any, first: Any, last: Any,
+        drawn: Any, lam: Any, average: Any, project: Any, hold: Any,
     ) -> None:  # fmt: skip
-        """Steps first … last − 1; step s draws ``len(hits)`` examples, numbers s·len(hits) … of the stream.
+        """A step for each ``len(hits)`` of the examples ``drawn``, but for the last AHEAD of these, which come after.
 
         ``square`` (n,) ‖x_i‖²; ``v`` (features,), ``a`` (n,) with v = Σ a_i y_i x_i; ``late_v, late_a`` likewise.
         """
-        n, k = len(y), len(hits)
-        for s in range(first, last):
+        k = len(hits)
+        for s in range((len(drawn) - AHEAD) // k):
             n_hits = 0
             dot = 0.0
             for j in range(k):
-                drawn = s * k + j
-                ask_for_row(below(seed, stream, drawn + _FAR, n), below(seed, stream, drawn + _NEAR, n), indptr, indices, data)
-                i = below(seed, stream, drawn, n)
+                at = s * k + j
+                i, far = drawn[at], drawn[at + AHEAD]
+                ask_for_row(far, drawn[at + _NEAR], indptr, indices, data)
+                for values in (square, y, omega, a, late_a):
+                    prefetch(values, uint64(far))
                 if square[i] > 0:
-                    response = dot_row(indices, data, indptr[i], indptr[i + 1], v)
+                    k0, k1 = ends(indptr, i)
+                    response = dot_row(indices, data, k0, k1, v)
                     if y[i] * sums[SCALE] * response < 1:
                         if n_hits == 0:
                             dot = response
@@ -167,15 +171,16 @@ def _linear_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
                 sums[SCALE] *= 1.0 - 1.0 / t
             for j in range(n_hits):
                 i = hits[j]
+                k0, k1 = ends(indptr, i)
                 size = omega[i] / (lam * t * k * sums[SCALE])
                 if project:
                     if j > 0:
-                        dot = dot_row(indices, data, indptr[i], indptr[i + 1], v)
+                        dot = dot_row(indices, data, k0, k1, v)
                     sums[V_NORM2] += size * (2.0 * y[i] * dot + size * square[i])
-                add_row(indices, data, indptr[i], indptr[i + 1], size * y[i], v)
+                add_row(indices, data, k0, k1, size * y[i], v)
                 a[i] += size
                 if average != NO_AVERAGE:
-                    add_row(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
+                    add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
                     late_a[i] += size * sums[SCALE_SUM]
             _settle(sums, counts, n_hits, lam, average, project, hold)
             if sums[SCALE] < SMALLEST_SCALE:
@@ -188,10 +193,10 @@ def _linear_loop(dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
 #: For rows in either form.
 linear_steps = {
     form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8, i8, f8, i8, i8, i8, i8, i8)",
+        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8[:], f8, i8, i8, i8)",
         ORDERED,
         name=f"linear_steps_{form}",
-    )(_linear_loop(DOT[form], ADD[form], ASK_FOR_ROW[form]))
+    )(_linear_loop(ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]))
     for form, rows in ROWS.items()
 }
 

@@ -29,6 +29,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.rng import permutation
+from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, solve_weighted
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
 from svmkit.solvers.sdca_linear import LinearForm
@@ -282,27 +283,24 @@ def _turn_to(state: _State, s: float, part: _Part) -> None:
 
 def _step(state: _State) -> None:
     """Newton's step, or the end of a round where the smoothed loss is all but flat."""
-    pulled = state.pulled()
-    alpha = state.upper * np.clip(pulled, 0.0, 1.0)
-    state.folded += state.fold(state.y * (alpha - state.alpha))  # rows that stay at a bound cost nothing
-    state.alpha = alpha
+    seen = look(state.products, state.b, state.s, state.centre, state.upper, state.y, state.alpha)
+    state.folded += state.fold(seen.change)  # rows that stay at a bound cost nothing
     slope_w = state.w - state.folded
-    slope_b = -float(state.y @ alpha) if state.free else 0.0
-    if _is_flat(state, alpha, slope_w, slope_b):
+    slope_b = -seen.balance if state.free else 0.0
+    if _is_flat(state, seen.way, slope_w, slope_b):
         _end_round(state)
         return
-    theta = np.where((pulled > 0.0) & (pulled < 1.0), state.s * state.upper, 0.0)
-    direction = _newton(state, theta, slope_w, slope_b)
+    direction = _newton(state, seen.theta, slope_w, slope_b)
     if direction is None or state.steps >= MOST_STEPS:
-        state.centre = np.clip(pulled, 0.0, 1.0)
+        state.centre = np.clip(seen.pulled, 0.0, 1.0)
         _close(state)
         state.stalled = not state.done
         return
     dw, db = direction
     promised = -float(slope_w @ dw) - slope_b * db
     along = state.dots(dw)
-    length = _length(state, pulled, dw, along + db)
-    if length * promised <= _ROUNDING * float(alpha.sum()):
+    length = _length(state, seen.pulled, dw, along + db)
+    if length * promised <= _ROUNDING * seen.total:
         _end_round(state)
         return
     state.w, state.b = state.w + length * dw, state.b + length * db
@@ -310,10 +308,8 @@ def _step(state: _State) -> None:
     state.steps += 1
 
 
-def _is_flat(state: _State, alpha: Floats, slope_w: Floats, slope_b: float) -> bool:
+def _is_flat(state: _State, way: float, slope_w: Floats, slope_b: float) -> bool:
     """Whether what the slopes take from the dual is little beside what the way from the centre does."""
-    moved = alpha - state.upper * state.centre
-    way = float(np.sum(moved**2 / state.upper)) / state.s
     return float(slope_w @ slope_w) + slope_b * slope_b / (state.s * float(state.upper.sum())) <= _ROUND_SHARE * way
 
 
@@ -342,17 +338,15 @@ def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
 
 def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
     """How far to go: 1, or where that leaves too much of the slope, doubled until it rises and then halved between."""
-    rate = -state.s * state.y * along
-    up = -state.y * along * state.upper
     across, own = float(state.w @ dw), float(dw @ dw)
 
-    def slope(t: float) -> float:
-        return across + t * own + float(up @ np.clip(pulled + t * rate, 0.0, 1.0))
+    def whole(t: float) -> float:
+        return across + t * own + slope(pulled, along, state.upper, state.y, state.s, t)
 
-    small = _SLOPE_SHARE * abs(slope(0.0))
+    small = _SLOPE_SHARE * abs(whole(0.0))
     low, high, length = 0.0, inf, 1.0
     for _ in range(_LENGTHS):
-        now = slope(length)
+        now = whole(length)
         if abs(now) <= small:
             break
         low, high = (length, high) if now < 0 else (low, length)
@@ -361,16 +355,22 @@ def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
 
 
 def _end_round(state: _State) -> None:
-    """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be."""
-    state.products = state.dots(state.w)
-    state.centre = np.clip(state.pulled(), 0.0, 1.0)
-    state.alpha = state.upper * state.centre
-    state.folded = state.fold(state.y * state.alpha)
-    state.s *= _GROWTH
-    last = state.s > _LARGEST_S / state.eps
-    F, beta = state.y - state.products, state.y * state.upper * state.centre
+    """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be.
+
+    There what steps have kept up to date is computed anew, without the rounding that they left.
+    """
+    centre = np.clip(state.pulled(), 0.0, 1.0)
+    last = _GROWTH * state.s > _LARGEST_S / state.eps
+    F, beta = state.y - state.products, state.y * state.upper * centre
     if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:
+        state.products = state.dots(state.w)
+        state.centre = np.clip(state.pulled(), 0.0, 1.0)
+        state.alpha = state.upper * state.centre
+        state.folded = state.fold(state.y * state.alpha)
         _close(state)
+    else:
+        state.centre = centre
+    state.s *= _GROWTH
     state.stalled = last and not state.done
 
 

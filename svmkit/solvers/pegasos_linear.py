@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import subgradient as loops
 from svmkit.engine.linear import narrowed
+from svmkit.engine.rng import integers
 from svmkit.problem import Problem, Solution, as_one_row
 
 
@@ -84,7 +85,7 @@ def run(state: State, first: int, end: int) -> tuple[int, bool]:
     loops.linear_steps[rows.form](
         *(rows.indptr, rows.indices, rows.data, state.square, state.problem.y, state.omega),
         *(state.v, state.a, state.late_v, state.late_a, state.sums, state.counts, state.hits),
-        *(state.seed, loops.DRAWS, *state.flags, first, stop),
+        *(integers(state.seed, loops.DRAWS, first * k, (stop - first) * k + loops.AHEAD, n), *state.flags),
     )
     return stop, stop == epoch_end
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from oracle import dense_kernel
 from zoo import points, single
 
 from svmkit import parallel
+from svmkit._jit import compiled
 from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import kernels, linear
 from svmkit.problem import LINEAR, Kernel
@@ -81,3 +83,22 @@ def test_features_that_occur_are_found_by_search_or_by_table() -> None:
         assert names.tolist() == [1, 2, 4, 8]
         assert np.array_equal(names[narrow.indices], rows.indices)
         assert names.dtype == narrow.indices.dtype == np.int32
+
+
+_ends = linear.ENDS["dense"]
+
+
+@compiled("void(i8[:], i8, i8[:])", name="test_ends_dense")
+def _dense_ends(indptr: Any, i: Any, out: Any) -> None:
+    out[0], out[1] = _ends(indptr, i)
+
+
+def test_dense_rows_end_where_their_pointers_say() -> None:
+    """Also those of a part, and of rows of no features."""
+    for n, d in ((7, 5), (7, 0), (1, 3)):
+        whole = dense_rows(points(n, 5, seed=n)[0][:, :d].astype(np.float32))
+        for rows in (whole, whole.part(n // 2, n)):
+            found = np.empty(2, np.int64)
+            for i in range(rows.n):
+                _dense_ends(rows.indptr, i, found)
+                assert found.tolist() == rows.indptr[i : i + 2].tolist()
