@@ -35,9 +35,10 @@ from reproduce_table import Split, error_on, heading, line, verdict
 from svmkit import maps, solvers
 from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
-from svmkit.data import Floats, Rows, dense_rows
+from svmkit.data import Dataset, Floats, Rows, dense_rows
 from svmkit.engine.linear import dots
 from svmkit.engine.rng import permutation
+from svmkit.fit import reduced_landmarks
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem, Solution
 from svmkit.solvers import asset, newton, sdca
@@ -131,8 +132,11 @@ def mapped(split: Split, case: Case, kind: str, dim: int, seed: int) -> tuple[Sp
     """The split by its mapped features, and the seconds that the map and the training rows took."""
     name, landmarks = ("fourier", "uniform") if kind == "fourier" else ("nystroem", kind)
     began = time.perf_counter()
-    config = TrainConfig(map=name, landmarks=landmarks, dim=dim, seed=seed)
-    made = maps.fit(split.rows, Kernel(RBF, case.gamma), config, split.y)
+    config = TrainConfig(C=case.C, gamma=case.gamma, map=name, landmarks=landmarks, dim=dim, seed=seed)
+    points = None
+    if landmarks == "reduced":
+        points = reduced_landmarks(Dataset(split.rows, split.y), np.arange(len(split.y)), config)
+    made = maps.fit(split.rows, Kernel(RBF, case.gamma), config, split.y, points=points)
     rows = dense_rows(made.transform(split.rows))
     seconds = time.perf_counter() - began
     return replace(split, rows=rows, test_rows=dense_rows(made.transform(split.test_rows))), seconds

@@ -14,7 +14,9 @@ MULTICLASS = ("ovo", "ovr")
 MAPS = ("nystroem", "fourier")
 #: Which problem the certificate of a training on mapped data is of.
 CERTIFICATES = ("map", "kernel")
-LANDMARKS = ("pivoted", "kmeans", "uniform")
+#: Landmarks that are chosen by looking at rows, and all; "reduced" ones take an SVM, which only training has.
+ROW_LANDMARKS = ("pivoted", "kmeans", "uniform")
+LANDMARKS = (*ROW_LANDMARKS, "reduced")
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
 

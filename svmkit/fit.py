@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from svmkit import mapped
 from svmkit.assembly import assemble
 from svmkit.certificate import Certificate, total
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Ints
+from svmkit.data import Dataset, Ints, Rows
+from svmkit.engine.rng import permutation
 from svmkit.errors import Abandoned, UsageError
 from svmkit.model import Model, class_pairs
 from svmkit.pairs import (
@@ -31,6 +34,14 @@ from svmkit.training import Listeners, OnProgress, Training
 from svmkit.warm import Warm, check_solver
 
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
+
+#: Rows that an SVM is trained on for each landmark it is to be reduced to, and the stream they are drawn by.
+ROWS_A_LANDMARK, _LANDMARK_ROWS = 100, 1 << 44
+#: What that SVM has of the config.
+_OF_EXACT = (
+    *("kernel", "degree", "gamma", "coef0", "C", "lam", "eps", "cache_mb", "shrinking", "class_weight"),
+    *("time_limit_s", "seed", "threads"),
+)
 
 #: Best first; a model of several machines is as good as its worst.
 _BY_MERIT = (
@@ -146,7 +157,7 @@ def _on_a_map(
     dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None, interrupted: Callable[[], bool]
 ) -> mapped.Mapped:
     """The map and what it makes of the data; raises Abandoned."""
-    clock = Clock()
+    clock, points = Clock(), None
 
     def heed() -> None:
         if interrupted():
@@ -156,7 +167,36 @@ def _on_a_map(
                 f"--time-limit {config.time_limit_s:g}: over before the map was made; nothing was trained, nothing was written"
             )
 
-    return mapped.map_data(dataset, used, kernel, config, holdout, heed)
+    if config.map == "nystroem" and config.landmarks == "reduced":
+        points = reduced_landmarks(dataset, used, config, interrupted, heed)
+    made = mapped.map_data(dataset, used, kernel, config, holdout, heed, points)
+    return made._replace(seconds=clock.seconds())
+
+
+def reduced_landmarks(
+    dataset: Dataset,
+    used: Ints,
+    config: TrainConfig,
+    interrupted: Callable[[], bool] = lambda: False,
+    heed: Callable[[], None] = lambda: None,
+) -> Rows | None:
+    """At most ``config.dim`` landmarks: what ``compress`` makes of the exact SVM on some of the rows ``used``, drawn at random.
+
+    They serve better than rows do: with the rbf kernel they lie where that SVM's decision function needs them. None where those
+    rows are all of one class. Raises UsageError where classes are more than ``config.dim``, and what ``heed()`` does.
+    """
+    from svmkit.compress import compress  # SciPy's optimisers, which take longer to load than small data to train on
+
+    drawn = permutation(config.seed, _LANDMARK_ROWS, len(used))[: ROWS_A_LANDMARK * config.dim]
+    exact = replace(TrainConfig(), **{name: getattr(config, name) for name in _OF_EXACT})
+    big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted).model
+    heed()
+    if big.n_support == 0:
+        return None
+    try:
+        return compress(big, config.dim, config.seed, on_step=lambda *_: heed()).rows
+    except UsageError as reason:
+        raise UsageError(f"--dim {config.dim}: {reason}") from None
 
 
 def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:

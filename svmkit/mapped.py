@@ -29,6 +29,8 @@ from svmkit.solvers.base import Clock, SolverResult
 
 #: Rows that are mapped at a time.
 _PART_ROWS = 1 << 15
+#: Kernels with landmarks that an SVM is reduced to.
+_REDUCIBLE = ("rbf", "polynomial")
 
 
 class Mapped(NamedTuple):
@@ -49,6 +51,11 @@ def check(config: TrainConfig) -> None:
             f"--map: solver {config.solver} works on kernel values, of which a map makes do without; "
             f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
         )
+    if config.map == "nystroem" and config.landmarks == "reduced" and config.kernel not in _REDUCIBLE:
+        raise UsageError(
+            f"--landmarks reduced: for the {config.kernel} kernel no SVM is re-expressed on fewer vectors that are its own; "
+            f"it goes with {' and '.join(_REDUCIBLE)} (-t). Try pivoted or uniform"
+        )
     if config.constant and config.certificate_of == "kernel":
         raise UsageError("--certificate-of kernel: the kernel's own problem has no constant feature; leave --constant out")
     if config.map == "fourier" and config.certificate_of == "kernel":
@@ -62,14 +69,15 @@ def map_data(
     config: TrainConfig,
     holdout: Dataset | None,
     heed: Callable[[], None] = lambda: None,
+    points: Rows | None = None,
 ) -> Mapped:
     """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it.
 
-    ``heed()`` is called now and again, and may raise what ends it.
+    ``points`` are landmarks that are known already. ``heed()`` is called now and again, and may raise what ends it.
     """
     clock = Clock()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
-    made = maps.fit(rows, kernel, config, dataset.y[used], heed)
+    made = maps.fit(rows, kernel, config, dataset.y[used], heed, points)
     training = _mapped(dataset, made, config.constant, heed)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
     heed()

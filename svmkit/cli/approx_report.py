@@ -12,7 +12,7 @@ import click
 from svmkit.cli import files, pictures
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import to_json
-from svmkit.config import LANDMARKS, TrainConfig
+from svmkit.config import ROW_LANDMARKS, TrainConfig
 from svmkit.errors import TooLargeError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _kinds(config: TrainConfig, indefinite: bool) -> list[tuple[str, dict[str, A
     """
     kinds: list[tuple[str, dict[str, Any]]] = []
     if config.map in (None, "nystroem"):
-        names = [name for name in LANDMARKS if name != "pivoted" or not indefinite]
+        names = [name for name in ROW_LANDMARKS if name != "pivoted" or not indefinite]
         kinds += [(f"nystroem {name}", {"map": "nystroem", "landmarks": name}) for name in names]
     if config.map == "fourier" or (config.map is None and config.kernel == "rbf"):
         kinds += [("fourier", {"map": "fourier", "orthogonal": False})]

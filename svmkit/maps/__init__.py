@@ -44,11 +44,17 @@ class FeatureMap(Protocol):
 
 
 def fit(
-    rows: Rows, kernel: Kernel, config: TrainConfig, labels: Floats | None = None, heed: Callable[[], None] = lambda: None
+    rows: Rows,
+    kernel: Kernel,
+    config: TrainConfig,
+    labels: Floats | None = None,
+    heed: Callable[[], None] = lambda: None,
+    points: Rows | None = None,
 ) -> FeatureMap:
     """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``, with their
     ``labels`` (n,) where these are known.
 
+    ``points``: landmarks that are known already, in place of chosen ones; "reduced" ones must be.
     ``heed()`` is called now and again while landmarks are chosen, and may raise what ends the making. Raises UsageError for a
     kernel that it cannot map.
     """
@@ -56,7 +62,7 @@ def fit(
     if config.map == "fourier":
         made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal)
     else:
-        chosen_by = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "heed": heed}
+        chosen_by = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "heed": heed, "points": points}
         made = module.fit(rows, kernel, config.dim, config.seed, **chosen_by)
     return made
 

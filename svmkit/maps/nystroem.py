@@ -86,14 +86,17 @@ def fit(
     cut: float = 0.0,
     labels: Floats | None = None,
     heed: Callable[[], None] = lambda: None,
+    points: Rows | None = None,
 ) -> NystroemMap:
-    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py), whose ``labels`` (n,) may be known.
+    """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py), whose ``labels`` (n,) may be known; or of the
+    landmarks ``points``.
 
     Raises UsageError for a precomputed kernel, DataError where kernel values overflow.
     """
     if kernel.kind == PRECOMPUTED:
         raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
-    points = choose(landmarks, rows, kernel, min(dim, rows.n), seed, labels, heed)
+    if points is None:
+        points = choose(landmarks, rows, kernel, min(dim, rows.n), seed, labels, heed)
     K = Columns(points, kernel).block(points)
     refuse_overflow(K)
     values, vectors = np.linalg.eigh(K)
