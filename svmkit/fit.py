@@ -119,7 +119,9 @@ def fit(
     _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
+    clock = Clock()
     on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted)
+    map_s = 0.0 if on_map is None else clock.seconds()
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
 
     def certified(pair: Pair, result: SolverResult) -> SolverResult:
@@ -141,7 +143,7 @@ def fit(
         holdout=holdout if on_map is None else on_map.holdout,
         warm=warm,
         certified=certified,
-        before_s=0.0 if on_map is None else on_map.seconds,
+        before_s=map_s,
     ).run()
     if on_map is not None:
         model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, machines, config)
@@ -149,8 +151,7 @@ def fit(
         model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
     results = tuple(machine.result for machine in machines)
     status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
-    seconds = time_spent(machines) + (0.0 if on_map is None else on_map.seconds)
-    return FitResult(model, results, status, sv_index, seconds)
+    return FitResult(model, results, status, sv_index, time_spent(machines) + map_s)
 
 
 def _on_a_map(
@@ -169,8 +170,8 @@ def _on_a_map(
 
     if config.map == "nystroem" and config.landmarks == "reduced":
         points = reduced_landmarks(dataset, used, config, interrupted, heed)
-    made = mapped.map_data(dataset, used, kernel, config, holdout, heed, points)
-    return made._replace(seconds=clock.seconds())
+        config = config if points is not None else replace(config, landmarks="pivoted")
+    return mapped.map_data(dataset, used, kernel, config, holdout, heed, points)
 
 
 def reduced_landmarks(
@@ -182,8 +183,9 @@ def reduced_landmarks(
 ) -> Rows | None:
     """At most ``config.dim`` landmarks: what ``compress`` makes of the exact SVM on some of the rows ``used``, drawn at random.
 
-    They serve better than rows do: with the rbf kernel they lie where that SVM's decision function needs them. None where those
-    rows are all of one class. Raises UsageError where classes are more than ``config.dim``, and what ``heed()`` does.
+    They serve better than rows do: with the rbf kernel they lie where that SVM's decision function needs them. None where that
+    SVM has no support vectors, as of rows of one class. Raises UsageError where classes are more than ``config.dim``, and what
+    ``heed()`` does.
     """
     from svmkit.compress import compress  # SciPy's optimisers, which take longer to load than small data to train on
 

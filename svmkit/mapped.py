@@ -25,7 +25,7 @@ from svmkit.maps.nystroem import NystroemMap
 from svmkit.model import Machine, Model, class_pairs
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import LINEAR_FORM
-from svmkit.solvers.base import Clock, SolverResult
+from svmkit.solvers.base import SolverResult
 
 #: Rows that are mapped at a time.
 _PART_ROWS = 1 << 15
@@ -34,12 +34,11 @@ _REDUCIBLE = ("rbf", "polynomial")
 
 
 class Mapped(NamedTuple):
-    """The training data and the held-out data by their mapped features; ``seconds`` it took to make the map and map them."""
+    """The map, and the training data and the held-out data by their mapped features."""
 
     map: maps.FeatureMap
     dataset: Dataset
     holdout: Dataset | None
-    seconds: float
 
 
 def check(config: TrainConfig) -> None:
@@ -75,13 +74,12 @@ def map_data(
 
     ``points`` are landmarks that are known already. ``heed()`` is called now and again, and may raise what ends it.
     """
-    clock = Clock()
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
-    made = maps.fit(rows, kernel, config, dataset.y[used], heed, points)
+    made = maps.fit(rows, kernel, config, dataset.y[used], heed, points=points)
     training = _mapped(dataset, made, config.constant, heed)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
     heed()
-    return Mapped(made, training, held_out, clock.seconds())
+    return Mapped(made, training, held_out)
 
 
 def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Callable[[], None]) -> Dataset:

@@ -17,10 +17,12 @@ from shell import strict_json, svmkit
 from zoo import points
 
 from svmkit import maps
-from svmkit.config import TrainConfig
+from svmkit.compress import compress
+from svmkit.config import LANDMARKS, TrainConfig
 from svmkit.data import Dataset, Floats, Rows, dense_rows
+from svmkit.engine.rng import permutation
 from svmkit.errors import Abandoned, DataError, ModelError, UsageError
-from svmkit.fit import FitResult, fit
+from svmkit.fit import FitResult, fit, reduced_landmarks
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_model
 from svmkit.maps.nystroem import NystroemMap
@@ -34,6 +36,7 @@ from svmkit.warm import join
 
 CONFIG = TrainConfig(map="nystroem", dim=40, solver="sdca", bias="none", gamma=0.3, C=2.0, eps=1e-6, seed=3)
 FOURIER = replace(CONFIG, map="fourier", dim=64)
+REDUCED = replace(CONFIG, landmarks="reduced", solver="newton", bias="free")
 
 
 def data(n_class: int = 2, seed: int = 1) -> Dataset:
@@ -272,7 +275,7 @@ def test_features_beyond_single_precision_are_refused_with_their_example(constan
 
 
 def test_one_class_has_no_machine() -> None:
-    for config in (CONFIG, FOURIER):
+    for config in (CONFIG, FOURIER, REDUCED):
         model = fit(replace(data(), y=np.ones(200)), config).model
         assert (model.n_support, model.machines) == (0, ())
         assert parse_model(model_text(model), "m").n_support == 0
@@ -310,7 +313,44 @@ def test_a_rare_class_has_as_many_landmarks_as_the_other() -> None:
     assert labels.count((1.0, 1.0)) == labels.count((-1.0, 1.0)) == 15
 
 
-@pytest.mark.parametrize("landmarks", ["pivoted", "kmeans", "uniform"])
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_on_all_support_vectors_of_the_exact_svm_a_map_loses_nothing(n_class: int) -> None:
+    """Its decision functions lie in their span, so the mapped optimum is the exact one; whatever γ stands for."""
+    config = replace(REDUCED, dim=200, gamma=0.0)
+    exact = fit(data(n_class), replace(config, map=None, solver="smo"))
+    on_map = fit(data(n_class), config)
+    assert on_map.model.n_support == exact.model.n_support * (n_class - 1)
+    for ours, theirs in zip(on_map.machines, exact.machines, strict=True):
+        assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-5)
+
+
+def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the examples that count: those of weight 0 are none of them. Its class weights are the config's, its solver smo."""
+    monkeypatch.setattr("svmkit.fit.ROWS_A_LANDMARK", 6)
+    config = replace(REDUCED, dim=20, class_weight=((1, 3.0),))
+    dataset = replace(data(), weight=np.where(np.arange(200) % 4 == 0, 0.0, 1.5))
+    used = np.flatnonzero(np.arange(200) % 4)
+    drawn = used[np.sort(permutation(config.seed, 1 << 44, len(used))[: 6 * 20])]
+    exact = fit(dataset.take(drawn), TrainConfig(gamma=0.3, C=2.0, eps=1e-6, seed=3, class_weight=((1, 3.0),)))
+    small = compress(exact.model, 20, config.seed)
+    assert exact.model.n_support > 20
+    found = reduced_landmarks(dataset, used, config)
+    assert found is not None
+    assert found.to_dense().tolist() == small.rows.to_dense().tolist()
+    assert fit(dataset, config).model.rows.to_dense().tolist() == small.rows.to_dense().tolist()
+
+
+def test_where_no_svm_can_be_reduced_is_said() -> None:
+    for kernel in ("linear", "sigmoid", "precomputed"):
+        with pytest.raises(UsageError, match=f"--landmarks reduced: for the {kernel} kernel"):
+            fit(data(), replace(REDUCED, kernel=kernel))
+    with pytest.raises(UsageError, match="--dim 3: 3 basis vectors are too few for 4 classes"):
+        fit(data(4), replace(REDUCED, dim=3))
+    cubic = replace(REDUCED, kernel="polynomial", coef0=1.0, dim=15)
+    assert 0 < fit(data(), cubic).model.n_support <= 15
+
+
+@pytest.mark.parametrize("landmarks", LANDMARKS)
 def test_a_map_that_is_not_made_in_time_makes_no_model(landmarks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever it is looked at the first to the last time before machines are trained."""
     monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
@@ -336,7 +376,7 @@ def test_an_older_model_stays_where_the_map_is_not_made(
     write_points(tmp_path / "d", X, y)
     (tmp_path / "m").write_text("an older one\n")
     if code == 130:
-        monkeypatch.setattr(maps, "fit", lambda *given: (os.kill(os.getpid(), signal.SIGINT), given[-1]()))
+        monkeypatch.setattr(maps, "fit", lambda *given, **more: (os.kill(os.getpid(), signal.SIGINT), given[-1]()))
     names = ["d"] if "-v" in args else ["d", "m"]
     done = svmkit("train", "--map", "nystroem", "--dim", "9", "--solver", "sdca", *args, *names, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")

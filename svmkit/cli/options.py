@@ -155,7 +155,7 @@ map_options: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(LANDMARKS),
         help="Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
         "centres of k-means, both as many of each class; rows drawn alike; or, reduced, the vectors that approx --model "
-        "makes of an SVM on 100 rows each, which err least.",
+        "makes of an SVM on 100 rows each, which of pictures err least by far.",
     ),
     config_option(
         "cut",
