@@ -78,7 +78,9 @@ def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: B
         slope = slopes(state, state.w[1:], state.b)[: 6 if bias == "free" else 5]
         weight = np.append(np.ones(5), 1 / (state.s * state.upper.sum()))[: len(slope)]
         rounds.append(weight @ slope**2 <= way + 1e-4)
+        came_to = np.clip(state.pulled(), 0, 1)
         end_round(state)
+        assert state.centre == pytest.approx(came_to, abs=1e-9)
 
     monkeypatch.setattr(newton, "_end_round", looked_at)
     before, s = np.inf, 0.0
