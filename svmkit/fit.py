@@ -29,7 +29,7 @@ from svmkit.problem import LINEAR, Kernel
 from svmkit.schedule import time_spent
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Clock, Solver, SolverResult, options_of
-from svmkit.trace import Status, TraceRow
+from svmkit.trace import Progress, Status, TraceRow
 from svmkit.training import Listeners, OnProgress, Training
 from svmkit.warm import Warm, check_solver
 
@@ -90,6 +90,7 @@ def fit(
     on_progress: OnProgress | None = None,
     on_trace: Callable[[TraceRow], None] | None = None,
     on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_mapping: Callable[[str], None] = lambda doing: None,
     on_warning: Callable[[str], None] = lambda text: None,
     holdout: Dataset | None = None,
     warm: Warm | None = None,
@@ -98,10 +99,10 @@ def fit(
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
     ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
-    with ``on_trace``, machines come one after another. The time limit is for all machines together (``TrainingTime`` says what
-    counts), the other limits for each. A machine's held-out error counts the held-out examples of its own classes. Raises
-    DataError for data that cannot be trained on, UsageError for a config that cannot, and Abandoned where time is up, or
-    ``interrupted()``, before a feature map is made.
+    with ``on_trace``, machines come one after another. ``on_mapping(text)`` hears what is done while a feature map is made. The
+    time limit is for all machines together (``TrainingTime`` says what counts), the other limits for each. A machine's held-out
+    error counts the held-out examples of its own classes. Raises DataError for data that cannot be trained on, UsageError for a
+    config that cannot, and Abandoned where time is up, or ``interrupted()``, before a feature map is made.
     """
     config.check()
     check_type(config)
@@ -120,7 +121,7 @@ def fit(
     if warm is not None:
         check_solver(config.solver)
     clock = Clock()
-    on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted)
+    on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted, on_mapping)
     map_s = 0.0 if on_map is None else clock.seconds()
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
 
@@ -155,12 +156,19 @@ def fit(
 
 
 def _on_a_map(
-    dataset: Dataset, used: Ints, kernel: Kernel, config: TrainConfig, holdout: Dataset | None, interrupted: Callable[[], bool]
+    dataset: Dataset,
+    used: Ints,
+    kernel: Kernel,
+    config: TrainConfig,
+    holdout: Dataset | None,
+    interrupted: Callable[[], bool],
+    on_mapping: Callable[[str], None],
 ) -> mapped.Mapped:
     """The map and what it makes of the data; raises Abandoned."""
     clock, points = Clock(), None
 
-    def heed() -> None:
+    def heed(doing: str) -> None:
+        on_mapping(doing)
         if interrupted():
             raise Abandoned("stopped while the map was made; nothing was trained, nothing was written")
         if config.time_limit_s is not None and clock.seconds() >= config.time_limit_s:
@@ -169,7 +177,7 @@ def _on_a_map(
             )
 
     if config.map == "nystroem" and config.landmarks == "reduced":
-        points = reduced_landmarks(dataset, used, config, interrupted, heed)
+        points = reduced_landmarks(dataset, used, config, interrupted, on_mapping, heed)
         config = config if points is not None else replace(config, landmarks="pivoted")
     return mapped.map_data(dataset, used, kernel, config, holdout, heed, points)
 
@@ -179,24 +187,32 @@ def reduced_landmarks(
     used: Ints,
     config: TrainConfig,
     interrupted: Callable[[], bool] = lambda: False,
-    heed: Callable[[], None] = lambda: None,
+    on_mapping: Callable[[str], None] = lambda doing: None,
+    heed: Callable[[str], None] = lambda doing: None,
 ) -> Rows | None:
     """At most ``config.dim`` landmarks: what ``compress`` makes of the exact SVM on some of the rows ``used``, drawn at random.
 
     They serve better than rows do: with the rbf kernel they lie where that SVM's decision function needs them. None where that
-    SVM has no support vectors, as of rows of one class. Raises UsageError where classes are more than ``config.dim``, and what
-    ``heed()`` does.
+    SVM has no support vectors, as of rows of one class. ``on_mapping`` hears what is done, and so does ``heed``, which may
+    raise what ends it. Raises UsageError where classes are more than ``config.dim``.
     """
-    from svmkit.compress import compress  # SciPy's optimisers, which take longer to load than small data to train on
+    from svmkit.compress import STEPS, compress  # SciPy's optimisers, which take longer to load than small data to train on
 
     drawn = permutation(config.seed, _LANDMARK_ROWS, len(used))[: ROWS_A_LANDMARK * config.dim]
     exact = replace(TrainConfig(), **{name: getattr(config, name) for name in _OF_EXACT})
-    big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted).model
-    heed()
+
+    def trained(seconds: float, progress: Progress) -> None:
+        on_mapping(f"landmarks: an SVM on {len(drawn):,} examples, {progress.steps:,} iterations")
+
+    def moved(step: int, left: float) -> None:
+        heed(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
+
+    big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted, on_progress=trained).model
+    heed(f"landmarks: {config.dim:,} of {big.n_support:,} support vectors to begin with")
     if big.n_support == 0:
         return None
     try:
-        return compress(big, config.dim, config.seed, on_step=lambda *_: heed()).rows
+        return compress(big, config.dim, config.seed, on_step=moved).rows
     except UsageError as reason:
         raise UsageError(f"--dim {config.dim}: {reason}") from None
 

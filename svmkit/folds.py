@@ -60,6 +60,7 @@ def cross_validate(
     interrupted: Callable[[], bool] = lambda: False,
     on_progress: OnProgress | None = None,
     on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_mapping: Callable[[str], None] = lambda doing: None,
     on_fit: Callable[[FitResult], None] | None = None,
     on_warning: Callable[[str], None] = lambda text: None,
 ) -> Floats:
@@ -84,6 +85,7 @@ def cross_validate(
             interrupted=interrupted,
             on_progress=later(on_progress, time.perf_counter() - began),
             on_machine=on_machine,
+            on_mapping=on_mapping,
             on_warning=on_warning,
         )
         if found.status is Status.INTERRUPTED:

@@ -67,22 +67,22 @@ def map_data(
     kernel: Kernel,
     config: TrainConfig,
     holdout: Dataset | None,
-    heed: Callable[[], None] = lambda: None,
+    heed: Callable[[str], None] = lambda doing: None,
     points: Rows | None = None,
 ) -> Mapped:
     """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it.
 
-    ``points`` are landmarks that are known already. ``heed()`` is called now and again, and may raise what ends it.
+    ``points`` are landmarks that are known already. ``heed(what is being done, in words)`` is called now and again, and may
+    raise what ends it.
     """
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
     made = maps.fit(rows, kernel, config, dataset.y[used], heed, points=points)
     training = _mapped(dataset, made, config.constant, heed)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
-    heed()
     return Mapped(made, training, held_out)
 
 
-def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Callable[[], None]) -> Dataset:
+def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Callable[[str], None]) -> Dataset:
     """The data by their mapped features and, where it is not 0, ``constant`` as a last one.
 
     Raises DataError where a feature is not finite.
@@ -90,12 +90,13 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
     rows = dataset.rows
     features = np.empty((rows.n, made.dim + bool(constant)), dtype=np.float32)
     for first in range(0, rows.n, _PART_ROWS):
-        heed()
+        heed(f"{first:,} of {rows.n:,} examples mapped")
         last = min(first + _PART_ROWS, rows.n)
         if constant:
             features[first:last, :-1] = made.transform(rows.part(first, last))
         else:
             made.transform(rows.part(first, last), features[first:last])
+    heed(f"{rows.n:,} examples mapped")
     features[:, made.dim :] = constant
     maps.refuse_infinite(features, source=dataset.source)
     return replace(dataset, rows=dense_rows(features))

@@ -351,6 +351,20 @@ def test_where_no_svm_can_be_reduced_is_said() -> None:
 
 
 @pytest.mark.parametrize("landmarks", LANDMARKS)
+def test_what_is_done_while_a_map_is_made_is_told(landmarks: str) -> None:
+    X, y = points(300, 4, seed=1)
+    dataset = Dataset(Rows.from_dense(X), y)
+    config = replace(REDUCED, landmarks=landmarks, dim=20)
+    told: list[str] = []
+    heard = fit(dataset, config, on_mapping=told.append)
+    ways = {"kmeans": "round 1 of 10 of k-means", "pivoted": "0 of 10 chosen", "reduced": "step 2 of 100, "}
+    if landmarks in ways:
+        assert any(text.startswith(f"landmarks: {ways[landmarks]}") for text in told)
+    assert told[-1] == "300 examples mapped"
+    np.testing.assert_array_equal(heard.model.machines[0].coef, fit(dataset, config).model.machines[0].coef)
+
+
+@pytest.mark.parametrize("landmarks", LANDMARKS)
 def test_a_map_that_is_not_made_in_time_makes_no_model(landmarks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever it is looked at the first to the last time before machines are trained."""
     monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
@@ -376,7 +390,7 @@ def test_an_older_model_stays_where_the_map_is_not_made(
     write_points(tmp_path / "d", X, y)
     (tmp_path / "m").write_text("an older one\n")
     if code == 130:
-        monkeypatch.setattr(maps, "fit", lambda *given, **more: (os.kill(os.getpid(), signal.SIGINT), given[-1]()))
+        monkeypatch.setattr(maps, "fit", lambda *given, **more: (os.kill(os.getpid(), signal.SIGINT), given[-1]("this")))
     names = ["d"] if "-v" in args else ["d", "m"]
     done = svmkit("train", "--map", "nystroem", "--dim", "9", "--solver", "sdca", *args, *names, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")

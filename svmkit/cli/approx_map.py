@@ -34,10 +34,10 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
 
             feature_map, parts = read_map(load), _chunks(data, reporter)
         elif config.map == "fourier" and config.gamma and not config.orthogonal:
-            feature_map, parts = _made(_nothing(), config), _chunks(data, reporter)
+            feature_map, parts = _made(_nothing(), config, reporter), _chunks(data, reporter)
         else:
             dataset = files.read_data(data, reporter)
-            feature_map, parts = _made(dataset, config), iter([dataset])
+            feature_map, parts = _made(dataset, config, reporter), iter([dataset])
         n = _write(output, parts, feature_map, reporter)
         if save is not None:
             from svmkit.io.map_file import write_map
@@ -47,11 +47,11 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
             reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
 
 
-def _made(dataset: Dataset, config: TrainConfig) -> FeatureMap:
+def _made(dataset: Dataset, config: TrainConfig, reporter: Reporter) -> FeatureMap:
     from svmkit import maps
     from svmkit.pairs import kernel_of
 
-    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y)
+    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y, reporter.doing)
 
 
 def _nothing() -> Dataset:

@@ -91,6 +91,7 @@ def _fit(
             interrupted=stop.interrupted,
             on_progress=machines.progress,
             on_machine=machines.done,
+            on_mapping=reporter.doing,
             on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
             on_warning=reporter.warn,
             holdout=held_out,

@@ -328,6 +328,7 @@ def _run(
         config,
         interrupted=stop.interrupted,
         on_progress=progress,
+        on_mapping=lambda doing: reporter.doing(f"{label}: {doing}"),
         on_trace=lambda row: None,
         holdout=held_out,
     )

@@ -64,6 +64,10 @@ class Reporter:
             click.echo(f"\r{text[:width]}\x1b[K", err=True, nl=False)
             self._open_line = True
 
+    def doing(self, what: str) -> None:
+        """Shows ``what`` is being done, if it is time for it; what ``fit`` calls as its ``on_mapping``."""
+        self.show(lambda elapsed: f"{elapsed:.1f} s, {what}")
+
     def machines(self, total: int) -> MachineProgress:
         """A listener for a training of ``total`` machines."""
         return MachineProgress(self, total)

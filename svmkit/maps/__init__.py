@@ -48,15 +48,15 @@ def fit(
     kernel: Kernel,
     config: TrainConfig,
     labels: Floats | None = None,
-    heed: Callable[[], None] = lambda: None,
+    heed: Callable[[str], None] = lambda doing: None,
     points: Rows | None = None,
 ) -> FeatureMap:
     """The map that ``config`` describes (``map, dim, landmarks, cut, orthogonal, seed``), made from ``rows``, with their
     ``labels`` (n,) where these are known.
 
     ``points``: landmarks that are known already, in place of chosen ones; "reduced" ones must be.
-    ``heed()`` is called now and again while landmarks are chosen, and may raise what ends the making. Raises UsageError for a
-    kernel that it cannot map.
+    ``heed(what is being done, in words)`` is called now and again while landmarks are chosen, and may raise what ends it.
+    Raises UsageError for a kernel that it cannot map.
     """
     module = import_module(f"svmkit.maps.{config.map}")
     if config.map == "fourier":

@@ -41,14 +41,14 @@ _ORDER, _PROPOSALS = 1 << 40, 1 << 41
 _SAMPLED = 32
 _KMEANS_SWEEPS, _KMEANS_VALUES = 10, 1 << 28
 _PROPOSED = 96
-#: Called between rounds; may raise what ends the choice.
-Heed = Callable[[], None]
+#: Told between rounds, in words, what is being done; may raise what ends it.
+Heed = Callable[[str], None]
 #: What is left of K_ii counts as nothing below this share of the largest: rounding of a Cholesky factor.
 _NOTHING = 1e-13
 
 
 def choose(
-    name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda: None
+    name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda doing: None
 ) -> Rows:
     """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell classes, and
     no more of them than that; of all rows else.
@@ -76,12 +76,12 @@ def _shares(sizes: Ints, count: int) -> list[int]:
     return shares
 
 
-def uniform(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
+def uniform(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda doing: None) -> Rows:
     """``count`` rows drawn at random, in file order."""
     return rows.take(_drawn(rows.n, count, seed))
 
 
-def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
+def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda doing: None) -> Rows:
     """The centres of ``count`` clusters; a row that is one by itself stays as it is.
 
     Raises TooLargeError where ``count`` dense centres of so many features would not fit in memory.
@@ -95,8 +95,8 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     centres = narrow.take(_drawn(some.n, count, seed)).to_dense()[:, 1:]
     row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))
     nearest = np.full(some.n, -1)
-    for _ in range(_KMEANS_SWEEPS):
-        heed()
+    for sweep in range(_KMEANS_SWEEPS):
+        heed(f"landmarks: round {sweep + 1} of {_KMEANS_SWEEPS} of k-means at most")
         before, nearest = nearest, _nearest(narrow, centres)
         if np.array_equal(nearest, before):
             break
@@ -125,7 +125,7 @@ def _nearest(rows: Rows, centres: Floats) -> Ints:
     return out
 
 
-def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Rows:
+def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda doing: None) -> Rows:
     """At most ``count`` rows, fewer where those leave nothing of K, in file order.
 
     As many ``uniform`` ones where the kernel may be indefinite: K_ii then do not bound what is left of K.
@@ -137,7 +137,7 @@ def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lamb
     return rows.take(np.sort(candidates[chosen]))
 
 
-def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda: None) -> Ints:
+def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambda doing: None) -> Ints:
     """The pivots of a randomly pivoted Cholesky factor of K(rows, rows), in the order in which they are drawn.
 
     Raises DataError where kernel values overflow.
@@ -150,7 +150,7 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     chosen = np.empty(0, dtype=np.int64)
     round_number = 0
     while len(chosen) < factor.shape[1] and (left > least).any():
-        heed()
+        heed(f"landmarks: {len(chosen):,} of {factor.shape[1]:,} chosen")
         draws = rng.uniforms(seed, _PROPOSALS, round_number * 2 * _PROPOSED, 2 * _PROPOSED)
         round_number += 1
         mass = np.cumsum(np.where(left > least, left, 0.0))

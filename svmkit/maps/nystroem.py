@@ -15,7 +15,6 @@ stochastic subgradient estimation training for support vector machines" (ICPRAM 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
-from svmkit.maps.landmarks import choose, for_pieces, refuse_overflow
+from svmkit.maps.landmarks import Heed, choose, for_pieces, refuse_overflow
 from svmkit.maps.stored import counts, entry, real, reals, whole
 from svmkit.problem import PRECOMPUTED, Kernel
 
@@ -85,7 +84,7 @@ def fit(
     landmarks: str = "pivoted",
     cut: float = 0.0,
     labels: Floats | None = None,
-    heed: Callable[[], None] = lambda: None,
+    heed: Heed = lambda doing: None,
     points: Rows | None = None,
 ) -> NystroemMap:
     """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py), whose ``labels`` (n,) may be known; or of the

@@ -110,7 +110,7 @@ def test_each_class_has_its_own_landmarks(name: str) -> None:
     y = np.repeat([3.0, -1.0, np.nan], [12, 200, 88])
     shares = [24, 12, 24]  # of -1, of 3, of nan
     parts = [
-        landmarks.CHOICES[name](rows.take(np.flatnonzero(own)), kernel, share, 1, lambda: None).to_dense()
+        landmarks.CHOICES[name](rows.take(np.flatnonzero(own)), kernel, share, 1, lambda doing: None).to_dense()
         for own, share in zip([y == -1, y == 3, np.isnan(y)], shares, strict=True)
     ]
     found = landmarks.choose(name, rows, kernel, 60, 1, y)
@@ -127,7 +127,7 @@ def test_each_class_has_its_own_landmarks(name: str) -> None:
 def test_all_rows_are_looked_at_together_where_classes_do_not_count(name: str, labels: int) -> None:
     rows, kernel = Rows.from_dense(points(300, 5, seed=4)[0]), Kernel(RBF, 0.2)
     found = landmarks.choose(name, rows, kernel, 30, 1, np.arange(300.0) % labels if labels else None)
-    assert np.array_equal(found.to_dense(), landmarks.CHOICES[name](rows, kernel, 30, 1, lambda: None).to_dense())
+    assert np.array_equal(found.to_dense(), landmarks.CHOICES[name](rows, kernel, 30, 1, lambda doing: None).to_dense())
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.integers(0, 200))
