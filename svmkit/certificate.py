@@ -161,7 +161,7 @@ def _hidden(kernel: Kernel, curvature: float, size: float, largest: float) -> fl
     Every response may be off by the certificate's noise; with the linear kernel w alone is, by Σ|β| max‖x‖ times rounding.
     """
     if kernel.kind != LINEAR:
-        return 2.0**-50 * size**2 * largest
+        return 2.0**-50 * size * size * largest
     off = 2.0**-50 * size * sqrt(largest)
     return off * (2.0 * sqrt(max(curvature, 0.0)) + off)
 

@@ -25,7 +25,7 @@ from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, decision_values, predict
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 from svmkit.reduced import RIDGE, OnStep, alphas, moved, ridged
 
 #: ε relative to the sum of squares over the rows of data, whose values are exact.
@@ -66,7 +66,8 @@ def compress(
     kernel without feature space, or where there are too few vectors for the classes.
     """
     if model.kernel.kind == PRECOMPUTED or model.kernel.indefinite:
-        raise UsageError(f"a model with the {model.kernel.name} kernel cannot be re-expressed on other basis vectors")
+        what = "polynomial kernel with a negative coef0" if model.kernel.kind == POLYNOMIAL else f"{model.kernel.name} kernel"
+        raise UsageError(f"a model with the {what} cannot be re-expressed on other basis vectors")
     if model.map is not None:
         raise UsageError(f"the model has weights of {model.map.dim} mapped features and no support vectors to make fewer")
     if model.n_support <= count:

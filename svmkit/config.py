@@ -17,6 +17,8 @@ CERTIFICATES = ("map", "kernel")
 #: Landmarks that are chosen by looking at rows, and all; "reduced" ones take an SVM, which only training has.
 ROW_LANDMARKS = ("pivoted", "kmeans", "uniform")
 LANDMARKS = (*ROW_LANDMARKS, "reduced")
+#: The largest C_i, and λ; the least C and λ is its reciprocal.
+MOST_C = 1e100
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
 
 
@@ -79,7 +81,9 @@ class TrainConfig:
             ("-g", not uses_gamma or self.gamma >= 0, f"gamma {self.gamma:g} must not be negative"),
             ("-d", self.kernel != "polynomial" or 0 <= self.degree < 2**31, f"degree {self.degree} must lie in 0 … 2^31 − 1"),
             ("-c", self.C > 0, f"C {self.C:g} must be greater than 0"),
-            ("--lambda", self.lam is None or (self.lam > 0 and math.isfinite(self.lam)), f"{self.lam} must be greater than 0"),
+            ("-c", 1 / MOST_C <= self.C <= MOST_C, f"C {self.C:g} must lie in 1e-100 … 1e100: its square has to be a double"),
+            ("--lambda", self.lam is None or self.lam > 0, f"{self.lam} must be greater than 0"),
+            ("--lambda", self.lam is None or 1 / MOST_C <= self.lam <= MOST_C, f"{self.lam} must lie in 1e-100 … 1e100"),
             ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),
             ("-m", self.cache_mb > 0, f"cache of {self.cache_mb:g} MB must be greater than 0"),
             ("--max-iter", self.max_iter is None or self.max_iter >= 1, f"{self.max_iter} must be at least 1"),

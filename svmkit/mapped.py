@@ -55,6 +55,11 @@ def check(config: TrainConfig) -> None:
             f"--landmarks reduced: for the {config.kernel} kernel no SVM is re-expressed on fewer vectors that are its own; "
             f"it goes with {' and '.join(_REDUCIBLE)} (-t). Try pivoted or uniform"
         )
+    if config.map == "nystroem" and config.landmarks == "reduced" and config.kernel == "polynomial" and config.coef0 < 0:
+        raise UsageError(
+            "--landmarks reduced: with a negative -r the polynomial kernel may be indefinite, and then no SVM is re-expressed "
+            "on fewer vectors; take an -r of 0 or more, or --landmarks uniform"
+        )
     if config.constant and config.certificate_of == "kernel":
         raise UsageError("--certificate-of kernel: the kernel's own problem has no constant feature; leave --constant out")
     if config.map == "fourier" and config.certificate_of == "kernel":

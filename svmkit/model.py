@@ -13,6 +13,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import layout_of
 from svmkit.errors import DataError
 from svmkit.maps import FeatureMap
 from svmkit.problem import PRECOMPUTED, RBF, Kernel
@@ -170,6 +171,10 @@ def predict(model: Model, decisions: Floats) -> Floats:
     if model.multiclass == "ovr":
         largest: Ints = model.labels[decisions.argmax(axis=1)]
         return largest.astype(np.float64)
+    if len(model.pairs) == 1:  # two classes: no need to count
+        one, other = model.labels[list(model.pairs[0])].astype(np.float64).tolist()
+        chosen: Floats = np.where(decisions[:, 0] > 0, one, other)
+        return chosen
     votes = np.zeros((len(decisions), model.n_class), dtype=np.int64)
     for column, (i, j) in enumerate(model.pairs):
         first = decisions[:, column] > 0
@@ -197,6 +202,8 @@ def _float32_pays(model: Model, rows: Rows) -> bool:
     if model.kernel.kind != RBF or model.svm_type not in ("c_svc", "nu_svc", "one_class") or len(model.machines) != 1:
         return False
     if rows.n * model.n_support < FLOAT32_FROM_VALUES:
+        return False
+    if layout_of(rows, model.rows, model.kernel, "f8").form == "binary":  # counted in float64 too, and as fast
         return False
     decisions, error = _float32_decisions(model, rows.take(np.arange(0, rows.n, -(-rows.n // _TRIED_ROWS))))
     return bool(np.mean(np.abs(decisions[:, 0]) > error) >= 1 - _MOST_OPEN)

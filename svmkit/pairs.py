@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.config import KERNELS, SVM_TYPES, TrainConfig
+from svmkit.config import KERNELS, MOST_C, SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.model import REST
@@ -139,11 +139,13 @@ def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str],
 
 
 def costs(C: float, weights: Floats) -> Floats:
-    """C_i, C times the weight of each example and its class. Raises DataError for one that is no longer a double."""
+    """C_i, C times the weight of each example and its class. Raises DataError for one whose square is no longer a double."""
     with np.errstate(over="ignore"):
         upper: Floats = C * weights
-    if not np.isfinite(upper).all():
-        raise DataError(f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is too large for a double")
+    if not (upper <= MOST_C).all():
+        raise DataError(
+            f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is above {MOST_C:g}: its square has to be a double"
+        )
     return upper
 
 

@@ -344,6 +344,8 @@ def test_where_no_svm_can_be_reduced_is_said() -> None:
     for kernel in ("linear", "sigmoid", "precomputed"):
         with pytest.raises(UsageError, match=f"--landmarks reduced: for the {kernel} kernel"):
             fit(data(), replace(REDUCED, kernel=kernel))
+    with pytest.raises(UsageError, match="--landmarks reduced: with a negative -r the polynomial kernel may be indefinite"):
+        fit(data(), replace(REDUCED, kernel="polynomial", coef0=-1.0))
     with pytest.raises(UsageError, match="--dim 3: 3 basis vectors are too few for 4 classes"):
         fit(data(4), replace(REDUCED, dim=3))
     cubic = replace(REDUCED, kernel="polynomial", coef0=1.0, dim=15)

@@ -197,6 +197,14 @@ def test_answers_are_those_of_the_decision_values(name: str, monkeypatch: pytest
             assert_array_equal(answers(moved, rows), np.where(values > rho, 1.0, -1.0))
 
 
+def test_counted_values_need_no_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
+    monkeypatch.setattr(model_module, "_float32_decisions", None)
+    monkeypatch.setattr("svmkit.engine.packed.cpu_has", lambda name: True)  # elsewhere nothing is counted
+    rows = Rows.from_dense((np.random.default_rng(1).random((40, 12)) < 0.4).astype(np.float64))
+    assert not model_module._float32_pays(rbf_machine(rows, 0.7), rows)
+
+
 def test_what_float32_cannot_hold_is_left_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows.from_dense(np.array([[1e30], [1e30], [1e-60], [1.0], [2.0], [1e25]]))
     machine = rbf_machine(rows, 0.7)

@@ -114,8 +114,6 @@ def command(
     """Approximate a kernel by explicit features of DATA, or a trained model by a smaller one."""
     config = TrainConfig(**settings)
     config.check()
-    if config.landmarks == "reduced":
-        raise UsageError("--landmarks reduced: an SVM has to be trained for them, so they go with svmkit train")
     modes = {
         "--map": config.map is not None and not report,
         "--load": load is not None,

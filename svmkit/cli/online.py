@@ -16,6 +16,7 @@ from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.errors import DataError, UsageError
+from svmkit.trace import Status
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Ints
@@ -153,8 +154,10 @@ def train_stream(
                 if machines.rows:
                     reporter.note(saved.what_is_left(asked))
                 raise
-            if result.rows:  # else an older MODEL is worth more
+            if result.rows:
                 saved.write(result.model, result.rows)
+            elif result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
+                raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
         _report(result, saved, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from svmkit.config import BIASES, CERTIFICATES, KERNELS, LANDMARKS, MAPS, MULTICLASS, SVM_TYPES, TrainConfig
+from svmkit.config import BIASES, CERTIFICATES, KERNELS, LANDMARKS, MAPS, MULTICLASS, ROW_LANDMARKS, SVM_TYPES, TrainConfig
 from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
@@ -141,7 +141,7 @@ _SOLVER = (
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
 )
-map_options: tuple[Callable[[Any], Any], ...] = (
+_MAP = (
     config_option(
         "map",
         "--map",
@@ -149,14 +149,20 @@ map_options: tuple[Callable[[Any], Any], ...] = (
         help="Put explicit features in the kernel's place: Nyström's, for any kernel, or random Fourier ones, for rbf.",
     ),
     config_option("dim", "--dim", type=int, metavar="N", help="Features of the map, or landmarks they are made of."),
-    config_option(
-        "landmarks",
-        "--landmarks",
-        type=click.Choice(LANDMARKS),
-        help="Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
-        "centres of k-means, both as many of each class; rows drawn alike; or, reduced, the vectors that approx --model "
-        "makes of an SVM on 100 rows each, which of pictures err least by far.",
-    ),
+)
+_LANDMARKS_HELP = (
+    "Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
+    "centres of k-means, both as many of each class; rows drawn alike"
+)
+_OF_ROWS = config_option("landmarks", "--landmarks", type=click.Choice(ROW_LANDMARKS), help=f"{_LANDMARKS_HELP}.")
+_OF_ROWS_OR_AN_SVM = config_option(
+    "landmarks",
+    "--landmarks",
+    type=click.Choice(LANDMARKS),
+    help=f"{_LANDMARKS_HELP}; or, reduced, the vectors that approx --model makes of an SVM on 100 rows each, which of pictures "
+    "err least by far.",
+)
+_REST_OF_MAP = (
     config_option(
         "cut",
         "--cut",
@@ -166,6 +172,8 @@ map_options: tuple[Callable[[Any], Any], ...] = (
     ),
     config_option("orthogonal", "--orthogonal", is_flag=True, show_default=False, help="Orthogonal frequencies of fourier."),
 )
+#: Those of a map alone: there is no SVM to take landmarks from.
+map_options: tuple[Callable[[Any], Any], ...] = (*_MAP, _OF_ROWS, *_REST_OF_MAP)
 _ON_A_MAP = (
     config_option(
         "constant",
@@ -207,7 +215,7 @@ _COURSE = (
 
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
-    return stack(*_PROBLEM, *map_options, *_ON_A_MAP, *_SOLVER, *_COURSE)(function)
+    return stack(*_PROBLEM, *_MAP, _OF_ROWS_OR_AN_SVM, *_REST_OF_MAP, *_ON_A_MAP, *_SOLVER, *_COURSE)(function)
 
 
 def options_but_the_solver(function: F) -> F:

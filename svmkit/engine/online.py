@@ -61,8 +61,8 @@ _NEXT, _PROCESS, _REPROCESS, _LEAVE = range(4)
 #: Members of one class kept while there is none of the other.
 _SEEDS = 5
 _TAU = 1e-12
-#: The share of its box within which α is at a bound.
-_NEAR = 1e-12
+#: The share of a step, and of a bound, by which only rounding keeps α from that bound.
+_NEAR_BY_STEP, _NEAR_BY_BOUND = 1e-12, 2.0**-50
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
 _STRETCH = 256
 
@@ -146,18 +146,20 @@ def _threshold(counts: Any, numbers: Any) -> Any:
 
 
 @helper()
-def _at_bound(a: Any, lower: Any, upper: Any) -> Any:
-    """α, or the bound that only rounding keeps it from."""
-    near = _NEAR * (upper - lower)
-    return upper if a > upper - near else lower if a < lower + near else a
+def _at_bound(a: Any, lower: Any, upper: Any, step: Any) -> Any:
+    """α after a step, or the bound that only rounding keeps it from; a share of the box would be too much with a huge C."""
+    near = _NEAR_BY_STEP * step
+    if a > upper - max(near, _NEAR_BY_BOUND * upper):
+        return upper
+    return lower if a < lower + max(near, -_NEAR_BY_BOUND * lower) else a
 
 
 @helper()
 def _exchange(step: Any, K: Any, stage: Any, reals: Any, slots: Any, counts: Any, numbers: Any) -> None:
     """α of FIRST rises and that of SECOND falls by ``step``; the extremes are then those of the other slots."""
     i, j = counts[FIRST], counts[SECOND]
-    reals[ALPHA, i] = _at_bound(reals[ALPHA, i] + step, reals[LOWER, i], reals[UPPER, i])
-    reals[ALPHA, j] = _at_bound(reals[ALPHA, j] - step, reals[LOWER, j], reals[UPPER, j])
+    reals[ALPHA, i] = _at_bound(reals[ALPHA, i] + step, reals[LOWER, i], reals[UPPER, i], step)
+    reals[ALPHA, j] = _at_bound(reals[ALPHA, j] - step, reals[LOWER, j], reals[UPPER, j], step)
     for s in (i, j):
         reals[UP, s], reals[LOW, s] = -HUGE, HUGE
     Ki = K[slots[PLACE, i]] if slots[PLACE, i] >= 0 else stage[STAGED_PLACE - slots[PLACE, i]]

@@ -146,11 +146,11 @@ def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str) -> DataError
     usual = int(found[times == times.max()][-1])
     row = int(np.flatnonzero((counts != usual) | (last != usual - 1))[0])
     line = line_of_row(text, row)
-    reason = "rows of a precomputed kernel give every column from 0 to the same last one, zeros too: this one gives"
-    return DataError(
-        f"Wrong input format at line {line}",
-        f"{path}, line {line}: {reason} {counts[row]} up to column {last[row]}, others {usual}",
-    )
+    given = parsed.indices[parsed.indptr[row] : parsed.indptr[row + 1]]
+    gaps = np.flatnonzero(given != np.arange(len(given)))
+    this = f"has none for column {gaps[0]}" if len(gaps) else f"gives {counts[row]} up to column {last[row]}, others {usual}"
+    reason = "rows of a precomputed kernel give every column from 0 to the same last one, zeros too: this one"
+    return DataError(f"Wrong input format at line {line}", f"{path}, line {line}: {reason} {this}")
 
 
 def line_of_row(text: NDArray[np.uint8], row: int) -> int:

@@ -29,6 +29,7 @@ from svmkit.engine import averaging as loops
 from svmkit.engine import linear, rng
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row
+from svmkit.solvers.base import needs_map
 from svmkit.trace import Progress
 
 SUMMARY = "ASSET: averaged stochastic subgradient steps with an intercept, for linear f, so after a map for any kernel"
@@ -49,10 +50,6 @@ _MOST_EPOCHS = 1e9
 _MOST_DRAWN = 1_000_000
 #: B² is still a double.
 _LARGEST_BOUND = 1e150
-_NEEDS_MAP = (
-    "solver asset works on w itself, so for the {} kernel it needs a feature map in front: "
-    "--map nystroem or --map fourier; or use -t 0"
-)
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Options:
 
 def supports(problem: Problem) -> str | None:
     """Takes linear problems."""
-    return None if problem.kernel.kind == LINEAR else _NEEDS_MAP.format(problem.kernel.name)
+    return None if problem.kernel.kind == LINEAR else needs_map("asset", problem.kernel)
 
 
 @dataclass
@@ -122,7 +119,9 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> _On
     """A fresh state at w = 0, b = 0. Raises UsageError where λ is not known, for a kernel, or an option that cannot be."""
     _check(options)
     if stream.kernel.kind != LINEAR:
-        raise UsageError(_NEEDS_MAP.format(stream.kernel.name))
+        raise UsageError(
+            "solver asset works on w itself: it learns a stream with -t 0, or of the rbf kernel with --map fourier"
+        )
     if stream.lam is None:
         raise UsageError("solver asset needs λ before the stream begins: give --lambda, or -c with --rows N")
     return _Online(stream=stream, options=options)

@@ -21,7 +21,7 @@ from svmkit.certificate import Certificate, certify
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution, Stream
+from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
@@ -114,6 +114,16 @@ class SolverResult:
     seconds: float
     trace: tuple[TraceRow, ...] = ()
     report: Any = None
+
+
+def needs_map(name: str, kernel: Kernel) -> str:
+    """Why solver ``name``, which works on w itself, cannot take a kernel, and what would do."""
+    if kernel.kind == PRECOMPUTED:
+        return f"solver {name} works on w itself, and a precomputed kernel has no feature map; use --solver smo"
+    maps = "--map nystroem or --map fourier" if kernel.kind == RBF else "--map nystroem"
+    return (
+        f"solver {name} works on w itself, so for the {kernel.name} kernel it needs a feature map in front: {maps}; or use -t 0"
+    )
 
 
 def options_of(solver: Solver, given: tuple[tuple[str, str], ...], **defaults: Any) -> Any:

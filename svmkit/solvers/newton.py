@@ -32,6 +32,7 @@ from svmkit.engine.rng import permutation
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, solve_weighted
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
+from svmkit.solvers.base import needs_map
 from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
@@ -74,10 +75,7 @@ class Options:
 def supports(problem: Problem) -> str | None:
     """Takes linear problems in which at most 4096 features occur."""
     if problem.kernel.kind != LINEAR:
-        return (
-            f"solver newton works on w itself, so for the {problem.kernel.name} kernel it needs a feature map in front: "
-            "--map nystroem or --map fourier; or use -t 0"
-        )
+        return needs_map("newton", problem.kernel)
     d = len(linear.feature_names(problem.rows))
     if d > MOST_FEATURES:
         return (

@@ -20,7 +20,7 @@ changed. The result is that of taking them singly.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,7 @@ def _look(state: _State, cost: float) -> None:
         return
     state.looked_at = work
     found = certify(state.form.problem, solution(state))
-    state.done = found.gap <= state.eps * found.primal
+    state.done = isfinite(found.primal) and found.gap <= state.eps * found.primal
 
 
 # --- with a kernel --------------------------------------------------------------------------------------------------------

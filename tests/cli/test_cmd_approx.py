@@ -177,7 +177,7 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (("--map", "fourier", "--json"), "--json goes with --report"),
         (("--map", "fourier", "-t", "0"), "only the rbf kernel"),
         (("--map", "nystroem", "-t", "4"), "no vectors to map"),
-        (("--map", "nystroem", "--landmarks", "reduced"), "--landmarks reduced: an SVM has to be trained for them"),
+        (("--map", "nystroem", "--landmarks", "reduced"), "'--landmarks': 'reduced' is not one of"),
         (("--map", "nystroem", "--dim", "0"), "--dim: 0 must lie in"),
         (("--report", "--picture", "-"), "the table goes to standard output"),
         (("--report", "--json", "--picture", "-"), "the table goes to standard output"),

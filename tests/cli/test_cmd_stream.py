@@ -239,6 +239,16 @@ def test_a_stream_stopped_before_its_first_example_leaves_an_older_model(data: P
     assert model.read_bytes() == expected
 
 
+def test_a_stream_of_nothing_to_learn_is_refused_and_leaves_an_older_model(model: Path, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.write_text("1 cost:0 1:1\n-1 cost:0 1:2\n")
+    model.write_text("an older one\n")
+    done = svmkit("train", "--stream", "--solver", "lasvm", "-g", "1", nothing, model)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{nothing}: every example has weight 0, none is left to learn" in done.stderr
+    assert model.read_text() == "an older one\n"
+
+
 def test_a_killed_stream_leaves_the_last_snapshot(data: Path, model: Path) -> None:
     head = data.with_name("head")
     head.write_text("".join(data.read_text().splitlines(keepends=True)[:450]))

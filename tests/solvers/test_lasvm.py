@@ -182,6 +182,19 @@ def test_only_labels_of_chosen_examples_are_asked_for(selection: str) -> None:
     assert set(lasvm.solution(state).origin) <= set(asked)
 
 
+def test_no_cost_is_too_large_for_separable_data() -> None:
+    """α stays where it is as C grows, though it becomes the smallest share of its box."""
+    X, y = points(60, 4, seed=3)
+    rows, kernel = Rows.from_dense(X), Kernel(RBF, 1.0)
+    few, *others = (
+        run(lasvm, Problem(rows, y, np.full(60, C), kernel), lasvm.Options(), eps=EPS).solution for C in (1e6, 1e13, 1e90)
+    )
+    assert len(few.coef) > 30
+    for huge in others:
+        np.testing.assert_array_equal(huge.origin, few.origin)
+        np.testing.assert_allclose(huge.coef, few.coef, rtol=1e-9)
+
+
 def test_labels_come_back_in_any_order_and_for_any_row() -> None:
     """A run of chosen rows is repeated by learning the same rows again; the one that was chosen comes first."""
     case = named("300 rows, rbf")

@@ -205,3 +205,10 @@ def test_large_batches_of_a_linear_problem() -> None:
     assert progress.steps == 563  # ⌈15,000 · 300 / 8000⌉
     best = optimum(case, kernel_matrix(case))
     assert best <= certify(case, pegasos.solution(state)).primal <= 1.005 * best
+
+
+def test_an_infinite_objective_is_no_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = named("rbf")
+    endless = replace(run(pegasos, case, pegasos.Options(), eps=1e-3).certificate, primal=np.inf, gap=np.inf)
+    monkeypatch.setattr(pegasos, "certify", lambda *given: endless)
+    assert run(pegasos, case, pegasos.Options(), eps=1e-3).status is Status.COMPLETED
