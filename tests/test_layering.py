@@ -57,6 +57,7 @@ SHARED = {
         "pegasos_stream",
         "perceptron_stream",
         "sdca_linear",
+        "smo_interior",
         "smo_pace",
         "smo_state",
         "smo_together",

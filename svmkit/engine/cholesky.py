@@ -1,4 +1,4 @@
-"""Cholesky factor of a kernel matrix, K + ridge·I = L Lᵀ, by blocks, each evaluated when it is needed.
+"""Cholesky factor of a matrix, A + ridge·I = L Lᵀ, by blocks, each asked for when it is needed.
 
 Only L is kept, in blocks of rows up to their diagonal: n²/2 doubles. Work is cut into pieces that do not depend on the number
 of threads; products inside a piece are BLAS's.
@@ -6,11 +6,12 @@ of threads; products inside a piece are BLAS's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints
-from svmkit.engine.kernels import Engine
+from svmkit.data import Floats
 
 #: Rows to a block; right-hand sides to a piece.
 _BLOCK, _SIDES = 384, 64
@@ -21,10 +22,10 @@ class NotDefinite(Exception):
 
 
 class Factor:
-    """L for K[rows, rows] + ridge·I; n³/6 multiplications, n²/2 kernel values. Raises NotDefinite."""
+    """L for A (n, n) + ridge·I, where ``part(r0, r1, c0, c1)`` is A[r0:r1, c0:c1]; n³/6 multiplications. Raises NotDefinite."""
 
-    def __init__(self, engine: Engine, rows: Ints, ridge: float) -> None:
-        self.n = len(rows)
+    def __init__(self, part: Callable[[int, int, int, int], Floats], n: int, ridge: float) -> None:
+        self.n = n
         self._cuts = [(r0, min(r0 + _BLOCK, self.n)) for r0 in range(0, self.n, _BLOCK)]
         self._blocks: list[Floats] = [np.empty((r1 - r0, r1)) for r0, r1 in self._cuts]
         self._inverses: list[Floats] = []  # of the blocks on the diagonal
@@ -34,8 +35,7 @@ class Factor:
             def reduced(i: int, c0: int = c0, c1: int = c1, across: Floats = across) -> Floats:
                 """Block (i, k) of the matrix less what the columns to the left account for."""
                 r0, r1 = self._cuts[i]
-                values = engine.block(rows[r0:r1], rows[c0:c1])
-                left: Floats = values - self._blocks[i][:, :c0] @ across
+                left: Floats = part(r0, r1, c0, c1) - self._blocks[i][:, :c0] @ across
                 return left
 
             try:

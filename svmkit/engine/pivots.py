@@ -18,6 +18,7 @@ and x, the step, is 0 on O. Many pivots make a new factor.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -104,6 +105,12 @@ def _move(engine: Engine, start: Start, beta: Floats, F: Floats, some: Ints, tar
     beta[some] = target[some]
 
 
+def _part(engine: Engine, rows: Ints, r0: int, r1: int, c0: int, c1: int) -> Floats:
+    """A block of K[rows, rows]."""
+    found: Floats = engine.block(rows[r0:r1], rows[c0:c1])
+    return found
+
+
 class _System:
     """The Newton equations on a free set, by the factor made for one set and a border for what changed since."""
 
@@ -114,7 +121,7 @@ class _System:
         self.place = np.full(len(rows), -1)
         self.place[free] = np.arange(len(free))
         self.ridge = _RIDGE[engine.packed.real] * float(np.sqrt(len(free))) * float(np.abs(engine.diagonal()).max())
-        self.factor = Factor(engine, rows[free], self.ridge)
+        self.factor = Factor(partial(_part, engine, rows[free]), len(free), self.ridge)
         self.columns: dict[int, int] = {}  # variable → its column of ``border``
         self.border = np.empty((len(free), 0))  # L⁻¹B
 

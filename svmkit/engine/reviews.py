@@ -11,6 +11,7 @@ from math import inf
 #: Steps from one look to the next: the first number, or the second a variable, though the first look comes after the first
 #: number. It has stalled after the fourth of looks without a fall to the third.
 _STEPS, _STEPS_EACH, _SHARE, _LOOKS = 5_000_000, 50, 0.8, 4
+_HURRIED_STEPS = 1_000_000
 
 
 class Reviews:
@@ -31,3 +32,8 @@ class Reviews:
             self._idle += 1
         self._next = steps + self._every
         return self._idle >= _LOOKS
+
+    def hurry(self, steps: int, least: float) -> None:
+        """After ``steps`` steps in all, at ``least``: looks come sooner from now on, and the first may be the last."""
+        self._every = _HURRIED_STEPS
+        self._fallen_to, self._idle, self._next = least, _LOOKS - 1, steps + self._every

@@ -16,7 +16,9 @@ span of the last iterates (span.py); where that is not enough, Newton steps take
 Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
 the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
 features are so large that no α in float64 makes w good enough, that w itself is the solution; so is the better one of the two
-where a run is cut short on the way (smo_w.py).
+where a run is cut short on the way (smo_w.py). On other kernels, polynomials of features that are not scaled above all, a run
+of at most 4096 variables that has done as much as steps through the interior of the box would take turns to these
+(smo_interior.py).
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
@@ -43,6 +45,7 @@ from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
+from svmkit.solvers.smo_interior import better_inside, go_inside, go_on_inside, may_go_inside
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
@@ -152,6 +155,8 @@ def advance(state: State, budget: int) -> Progress:
     while left > 0 and not (state.done or state.stalled):
         if state.to_w is not None:
             left -= go_on_to_w(state, left)
+        elif state.interior is not None:
+            left -= go_on_inside(state, left)
         elif state.block is None:
             _open_round(state)
         else:
@@ -159,6 +164,9 @@ def advance(state: State, budget: int) -> Progress:
         if state.stalled and may_look_for_w(state) and state.pace.w_is_left():
             state.stalled = False
             look_for_w(state)
+        if state.stalled and may_go_inside(state) and state.pace.interior_is_left():
+            state.stalled = False
+            go_inside(state)
     if state.stalled:
         return_to_the_best(state)
     return Progress(
@@ -190,7 +198,7 @@ def _go_on(state: State, block: Block, budget: int) -> int:
 
 def solution(state: State) -> Solution:
     """The solution so far."""
-    return better_on_the_way(state, solution_of(state))
+    return better_inside(state, better_on_the_way(state, solution_of(state)))
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------------
@@ -201,6 +209,8 @@ def _open_round(state: State) -> None:
     active = state.variables.active
     m, M, state.violation = state.variables.extremes(active)
     state.pace.note(state.violation)
+    if state.least_after != np.inf and state.violation < state.least_after:
+        state.least_after, state.calmest = state.violation, state.variables.current()[0]
     if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
         _restore(state)
         return
@@ -209,6 +219,9 @@ def _open_round(state: State) -> None:
         return
     if _worth_looking_for_w(state):
         look_for_w(state)
+        return
+    if may_go_inside(state) and state.pace.interior_is_quicker(_work(state)):
+        go_inside(state)
         return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
         return

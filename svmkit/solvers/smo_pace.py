@@ -26,6 +26,10 @@ _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
 _W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
 
+#: So does a step through the interior: to begin with, a variable squared and cubed. They begin when as much is done as so many
+#: take.
+_INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS = 8e6, 50.0, 0.006, 20
+
 
 class Pace:
     """Of a run over ``n`` variables that stops at ``eps``: ``mark`` is where the violation had last halved."""
@@ -37,7 +41,7 @@ class Pace:
         self._reviews = Reviews(n)
         self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
         self._gain = _NEWTON_GAIN
-        self._w_was_tried = False
+        self._w_was_tried = self._interior_was_tried = False
 
     def note(self, violation: float) -> None:
         """The violation at the begin of a round."""
@@ -89,3 +93,21 @@ class Pace:
         """Whether w has not been looked for yet; True once at most."""
         left, self._w_was_tried = not self._w_was_tried, True
         return left
+
+    def interior_is_quicker(self, work: float) -> bool:
+        """Whether as much has been done as steps through the interior would take; True once at most."""
+        return work >= _INTERIOR_STEPS * self.interior_step_work() and self.interior_is_left()
+
+    def interior_step_work(self) -> float:
+        """How long one of these steps takes, roughly."""
+        return _INTERIOR_START + _INTERIOR_SQUARE * float(self._n) ** 2 + _INTERIOR_CUBE * float(self._n) ** 3
+
+    def interior_is_left(self) -> bool:
+        """Whether steps through the interior have not been taken yet; True once at most."""
+        left, self._interior_was_tried = not self._interior_was_tried, True
+        return left
+
+    def hurry(self, steps: int, violation: float) -> None:
+        """After ``steps`` pair steps what is left to do is little: has stalled where the next look finds no fall."""
+        self._least = violation
+        self._reviews.hurry(steps, violation)

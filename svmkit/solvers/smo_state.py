@@ -16,6 +16,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats, Ints
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
+from svmkit.engine.interior import Interior, best_level
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
@@ -44,7 +45,9 @@ class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
     of a block; ``K_is_whole``: it has all of them. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β of ``least_primal``. ``to_w``: newton.py's state on the way to w; ``by_w``: what that led to.
+    ``best``: the β of ``least_primal``. ``to_w``: newton.py's state on the way to w; ``by_w``: what that led to. ``interior``:
+    steps through the interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the
+    least violation.
     """
 
     problem: Problem
@@ -75,6 +78,9 @@ class State:
     least_primal: float = np.inf
     best: Floats | None = None
     to_w: Any = None
+    interior: tuple[Ints, Interior] | None = None
+    least_after: float = np.inf
+    calmest: Floats | None = None
     by_w: Solution | None = None
     done: bool = False
     stalled: bool = False
@@ -85,13 +91,17 @@ def solution_of(state: State) -> Solution:
     if state.by_w is not None and state.stalled:
         return state.by_w
     beta, F = current(state)
-    coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
-    origin = np.flatnonzero(coef)
-    rho = rho_of(F, beta, state.variables.whole.lower, state.variables.whole.upper) if state.variables.bias else 0.0
     responses = None
     if len(state.known) and len(F) == state.problem.n:
         responses = np.full(len(F), np.nan)
         responses[state.known] = (state.constant - F)[state.known]
+    return as_solution(state, beta, _rho(state, beta, F), responses)
+
+
+def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None = None) -> Solution:
+    """β of every variable, and rho."""
+    coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
+    origin = np.flatnonzero(coef)
     return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
 
 
@@ -99,7 +109,7 @@ def solution_of(state: State) -> Solution:
 def note(state: State) -> None:
     """Keeps β where its primal objective, by F just evaluated in float64, is the least so far."""
     whole = state.variables.whole
-    slack = whole.F + (rho_of(whole.F, whole.beta, whole.lower, whole.upper) if state.variables.bias else 0.0)
+    slack = whole.F + (0.0 - best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0)
     loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
     primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
     if primal < state.least_primal:
@@ -108,8 +118,10 @@ def note(state: State) -> None:
 
 def return_to_the_best(state: State) -> None:
     """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is less."""
-    take(state, current(state)[0])
-    note(state)
+    for beta in (current(state)[0], state.calmest):
+        if beta is not None:
+            take(state, beta)
+            note(state)
     if state.best is not None:
         take(state, state.best)
     by_w, state.by_w = state.by_w, None
@@ -187,6 +199,14 @@ def current(state: State) -> tuple[Floats, Floats]:
         beta[inside] = state.block.beta
         F[inside] = state.variables.inside(state.block.place, state.block.beta, state.block.F, state.K)
     return beta, F
+
+
+def _rho(state: State, beta: Floats, F: Floats) -> float:
+    """rho at β: LIBSVM's, or after a stall, when F of free variables may be anything, that of the least primal objective."""
+    if not state.variables.bias:
+        return 0.0
+    box = state.variables.whole.lower, state.variables.whole.upper
+    return 0.0 - best_level(F, *box) if state.stalled else rho_of(F, beta, *box)
 
 
 def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:

@@ -1,4 +1,4 @@
-"""The factor of a kernel matrix by panels, against NumPy's of the whole."""
+"""The factor of a matrix by panels, against NumPy's of the whole."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import numpy as np
 import pytest
 
 from svmkit import parallel
-from svmkit.data import Rows
+from svmkit.data import Floats, Rows
 from svmkit.engine.cholesky import _BLOCK, Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, SIGMOID, Kernel
 
 
-def engine(n: int, kernel: Kernel, d: int = 6) -> Engine:
-    return Engine(Rows.from_dense(np.random.default_rng(n).normal(size=(n, d))), kernel, "f8")
+def matrix(n: int, kernel: Kernel, d: int = 6) -> Floats:
+    return Engine(Rows.from_dense(np.random.default_rng(n).normal(size=(n, d))), kernel, "f8").block(np.arange(n), np.arange(n))
+
+
+def factored(A: Floats, ridge: float) -> Factor:
+    return Factor(lambda r0, r1, c0, c1: A[r0:r1, c0:c1], len(A), ridge)
 
 
 @pytest.mark.parametrize("n", [1, 7, _BLOCK, _BLOCK + 1, 3 * _BLOCK + 5])
 def test_solves_as_the_dense_factor_does(n: int) -> None:
-    some = engine(n, Kernel(RBF, 0.5))
-    rows = np.random.default_rng(0).permutation(n)
-    K = some.block(rows, rows) + 1e-3 * np.eye(n)
-    L = np.linalg.cholesky(K)
-    factor = Factor(some, rows, 1e-3)
+    K = matrix(n, Kernel(RBF, 0.5))
+    L = np.linalg.cholesky(K + 1e-3 * np.eye(n))
+    factor = factored(K, 1e-3)
     right = np.random.default_rng(1).normal(size=(n, 3))
     np.testing.assert_allclose(factor.forward(right), np.linalg.solve(L, right), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(factor.backward(right), np.linalg.solve(L.T, right), rtol=1e-9, atol=1e-9)
@@ -30,11 +32,11 @@ def test_solves_as_the_dense_factor_does(n: int) -> None:
 
 def test_threads_do_not_change_a_bit(threads: None) -> None:
     n = 3 * _BLOCK
-    some, right = engine(n, Kernel(RBF, 0.3)), np.ones((n, 1))
+    K, right = matrix(n, Kernel(RBF, 0.3)), np.ones((n, 1))
     found = []
     for count in (1, 2):
         parallel.use_threads(count)
-        found.append(Factor(some, np.arange(n), 1e-6).forward(right))
+        found.append(factored(K, 1e-6).forward(right))
     assert np.array_equal(found[0], found[1])
 
 
@@ -42,4 +44,4 @@ def test_threads_do_not_change_a_bit(threads: None) -> None:
 def test_a_matrix_without_a_factor_is_refused(kernel: Kernel) -> None:
     """Rank 6 in 50 dimensions, less a little; and a kernel that is not positive semidefinite."""
     with pytest.raises(NotDefinite):
-        Factor(engine(50, kernel), np.arange(50), -1e-9)
+        factored(matrix(50, kernel), -1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from oracle import dual_objective, kernel_matrix, optimum, violation
 from zoo import points, problem
 
-from svmkit.data import Floats, Ints
+from svmkit.data import Floats
 from svmkit.engine import pivots
 from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
@@ -119,9 +120,9 @@ def test_a_free_set_that_grows_too_large_is_given_up(monkeypatch: pytest.MonkeyP
     sizes = []
     factor = pivots.Factor
 
-    def noted(engine: Engine, rows: Ints, ridge: float) -> pivots.Factor:
-        sizes.append(len(rows))
-        return factor(engine, rows, ridge)
+    def noted(part: Callable[[int, int, int, int], Floats], n: int, ridge: float) -> pivots.Factor:
+        sizes.append(n)
+        return factor(part, n, ridge)
 
     monkeypatch.setattr(pivots, "Factor", noted)
     monkeypatch.setattr(pivots, "MOST_FREE", n_free)
@@ -135,7 +136,7 @@ def test_equations_without_a_solution_end_it() -> None:
     engine = Engine(case.rows, case.kernel, "f8")
     system = pivots._System(engine, np.arange(3), np.array([0]))
     system.ridge = 0.0
-    system.factor = Factor(engine, np.array([0]), 0.0)
+    system.factor = Factor(lambda r0, r1, c0, c1: engine.block(np.array([0]), np.array([0])), 1, 0.0)
     with pytest.raises(NotDefinite):
         system.solve(np.array([0, 1]), case.y, None)
 

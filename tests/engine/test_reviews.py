@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svmkit.engine.reviews import Reviews
+from svmkit.engine.reviews import _HURRIED_STEPS, Reviews
 
 EVERY = 5_000_000
 
@@ -30,3 +30,13 @@ def test_slow_falls_add_up() -> None:
 
 def test_of_many_variables_looks_are_further_apart() -> None:
     assert looks(1_000_000, [1.0] * 5, every=50_000_000) == [False] * 4 + [True]
+
+
+def test_in_a_hurry_looks_come_soon_and_the_first_may_be_the_last() -> None:
+    for least, said in ((50.0, True), (40.0, False)):
+        reviews = Reviews(10)
+        assert not reviews.has_stalled(EVERY, 100.0)
+        reviews.hurry(EVERY + 7, 50.0)
+        assert not reviews.has_stalled(EVERY + 7 + _HURRIED_STEPS - 1, 50.0)
+        assert reviews.has_stalled(EVERY + 7 + _HURRIED_STEPS, least) is said
+    assert [reviews.has_stalled(EVERY + 7 + k * _HURRIED_STEPS, 40.0) for k in range(2, 6)] == [False] * 3 + [True]

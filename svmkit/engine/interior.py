@@ -1,0 +1,202 @@
+"""A box-constrained quadratic by an interior point: a few dozen Newton steps, however ill-conditioned its kernel.
+
+Minimises   ½ βᵀKβ − cᵀβ   over lower ≤ β ≤ upper (and Σβ = total, where there is a bias); F = c − Kβ
+Conditions  ν − F = z − t,  z(β − lower) = t(upper − β) = μ,  Σβ = total,  with z, t > 0 and μ → 0; ν is −rho
+Method      Mehrotra's predictor and corrector: both solve (K + D)Δβ = …, D = z/(β − lower) + t/(upper − β), by one factor
+Stops       where β, with those on their way to an end set there, violates by at most eps; or where rounding keeps the gap up
+Memory      K and a factor, 1½ n² doubles; a step costs n³/6 multiplications
+Papers      Mehrotra, SIAM J. Optim. 2 (1992) 575–601; Ferris & Munson, SIAM J. Optim. 13 (2003) 783–804, for the SVM's dual
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from svmkit.data import Floats
+from svmkit.engine import qp
+from svmkit.engine.by_need import product_of_rows
+from svmkit.engine.cholesky import Factor, NotDefinite
+
+#: Steps at most; after so many in which neither the gap has halved nor the dual doubled, both are rounding.
+_MOST_STEPS, _PATIENCE = 150, 20
+#: The share of the way to the nearest bound that a step goes; multipliers begin at such a share of the largest gradient.
+_INSIDE, _FIRST_SHARE = 0.995, 0.01
+#: Added to K + D, scaled to a diagonal of 1, since K may be of less than full rank: the first, or ten times as much after a
+#: step that found no factor, up to the last. Steps are a little shorter for it, F stays exact.
+_FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
+
+
+def best_level(F: Floats, lower: Floats, upper: Floats) -> float:
+    """The ν of the least loss Σ upper·max(0, F − ν) − lower·max(0, ν − F): a quantile of F, weighted by the boxes' sizes."""
+    order = np.argsort(F)
+    reached = np.cumsum((upper - lower)[order])
+    at = min(int(np.searchsorted(reached, float(upper.sum()))), len(F) - 1)  # sums differ by their order
+    return float(F[order[at]])
+
+
+@dataclass
+class _Point:
+    """β and its distances from both ends; the multipliers of these and of the sum; F."""
+
+    beta: Floats
+    below: Floats
+    above: Floats
+    z: Floats
+    t: Floats
+    nu: float
+    F: Floats
+
+
+class Interior:
+    """``beta`` (n,) is the best so far, by its primal objective, which is so at ``level``, −rho; ``ended``: no step is left;
+    ``met``: ``beta`` violates by at most eps.
+    """
+
+    @np.errstate(over="ignore", invalid="ignore")  # kernel values that overflow
+    def __init__(self, K: Floats, constant: Floats, lower: Floats, upper: Floats, total: float | None, eps: float) -> None:
+        """K (n, n) positive semidefinite, 0 in every box, no box empty; ``total`` None without a bias."""
+        self._K, self._constant, self._lower, self._upper, self._total = K, constant, lower, upper, total
+        self._diagonal = np.diag(K).copy()
+        self._eps = eps
+        self._steps = self._idle = 0
+        self._gap_mark = self._least_primal = inf
+        self._dual_mark, self._ridge = 0.0, _FIRST_RIDGE
+        self.beta, self.level = np.zeros(len(constant)), 0.0
+        self.ended = self.met = False
+        self._point = self._begin()
+        self._judge()
+
+    def _begin(self) -> _Point:
+        """The classes' means apart by the distance of least objective, each halfway into its box at most."""
+        out = np.where(self._upper > -self._lower, 1.0, -1.0)
+        means = out / np.where(out > 0, np.count_nonzero(out > 0), np.count_nonzero(out < 0))
+        slope, curvature = float(means @ self._constant), float(means @ product_of_rows(self._K, means))
+        length = slope / curvature if slope > 0.0 < curvature else 1.0
+        edge = np.where(out > 0, self._lower, self._upper)
+        room = self._upper - self._lower
+        beta = edge + out * np.minimum(length * np.abs(means), 0.5 * room)
+        F = self._constant - product_of_rows(self._K, beta)
+        nu = 0.0 if self._total is None else float(F.mean())
+        least = _FIRST_SHARE * float(np.abs(nu - F).max())
+        z, t = np.maximum(nu - F, 0.0) + least, np.maximum(F - nu, 0.0) + least
+        return _Point(beta, beta - self._lower, self._upper - beta, z, t, nu, F)
+
+    def _judge(self) -> None:
+        """Looks at the point: keeps it, or it with ends reached, if it is the best; and says if steps have ended."""
+        at = self._point
+        primal, dual, level = self._objectives(at.beta, at.F)
+        if not np.isfinite(primal):
+            self.ended = True
+            return
+        if primal < self._least_primal:
+            self._least_primal, self.beta, self.level = primal, at.beta, level
+        snapped = self._snapped()
+        F = self._constant - product_of_rows(self._K, snapped)
+        its_primal, _, level = self._objectives(snapped, F)
+        self.met = self._violation(snapped, F) <= self._eps
+        if self.met or its_primal < self._least_primal:
+            self._least_primal, self.beta, self.level = its_primal, snapped, level
+        if primal - dual <= 0.5 * self._gap_mark or dual >= 2.0 * self._dual_mark:
+            self._gap_mark, self._dual_mark, self._idle = primal - dual, max(dual, 0.0), 0
+        else:
+            self._idle += 1
+        self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
+
+    def _objectives(self, beta: Floats, F: Floats) -> tuple[float, float, float]:
+        """Primal and dual, and the level that the primal is best at."""
+        level = 0.0 if self._total is None else best_level(F, self._lower, self._upper)
+        slack = F - level
+        quadratic = float(beta @ (self._constant - F))
+        loss = float(self._upper @ np.maximum(0.0, slack) - self._lower @ np.maximum(0.0, -slack))
+        return 0.5 * quadratic + loss, float(beta @ self._constant) - 0.5 * quadratic, level
+
+    def _snapped(self) -> Floats:
+        """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room."""
+        at = self._point
+        at_lower, at_upper = at.below * self._diagonal < at.z, at.above * self._diagonal < at.t
+        beta = np.where(at_lower, self._lower, np.where(at_upper, self._upper, at.beta))
+        if self._total is not None:
+            room = np.where(at_lower | at_upper, -1.0, np.minimum(at.below, at.above))
+            beta[int(np.argmax(room))] += self._total - float(beta.sum())
+        return np.clip(beta, self._lower, self._upper)
+
+    def _violation(self, beta: Floats, F: Floats) -> float:
+        ends = np.empty(2)
+        qp.extremes(F, beta, self._lower, self._upper, ends)
+        return float(ends[0] - ends[1] if self._total is not None else max(ends[0], -ends[1]))
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite ends the run
+    def step(self) -> None:
+        """One predictor and corrector."""
+        at = self._point
+        self._steps += 1
+        try:
+            equations = _Equations(self._K, self._diagonal, at, self._total, self._ridge)
+        except NotDefinite:
+            self._ridge *= 10.0
+            self.ended = self._ridge > _LAST_RIDGE
+            return
+        mu = _mu(at.below, at.above, at.z, at.t)
+        beta, _, z, t = equations.moves(at.below * at.z, at.above * at.t)
+        share = self._longest(beta, z, t)
+        after = _mu(at.below + share * beta, at.above - share * beta, at.z + share * z, at.t + share * t)
+        aim = mu * (after / mu) ** 3
+        beta, nu, z, t = equations.moves(at.below * at.z + beta * z - aim, at.above * at.t - beta * t - aim)
+        share = min(1.0, _INSIDE * self._longest(beta, z, t))
+        if not (np.isfinite(beta).all() and share > 0.0):
+            self.ended = True
+            return
+        moved = at.beta + share * beta
+        F = self._constant - product_of_rows(self._K, moved)
+        below, above = at.below + share * beta, at.above - share * beta  # near an end β − lower would be all rounding
+        self._point = _Point(moved, below, above, at.z + share * z, at.t + share * t, at.nu + share * nu, F)
+        self._judge()
+
+    def _longest(self, beta: Floats, z: Floats, t: Floats) -> float:
+        """The share of these moves, 1 at most, that leaves all distances and multipliers at 0 or more."""
+        at, share = self._point, 1.0
+        for value, move in ((at.below, beta), (at.above, -beta), (at.z, z), (at.t, t)):
+            falling = move < 0.0
+            share = min(share, float(np.min(-value[falling] / move[falling], initial=1.0)))
+        return share
+
+
+class _Equations:
+    """Newton's at a point, K + D factored. Raises NotDefinite where they have no solution."""
+
+    def __init__(self, K: Floats, diagonal: Floats, at: _Point, total: float | None, ridge: float) -> None:
+        scale = 1.0 / np.sqrt(diagonal + at.z / at.below + at.t / at.above)
+        if not np.isfinite(scale).all():
+            raise NotDefinite
+
+        def part(r0: int, r1: int, c0: int, c1: int) -> Floats:
+            values: Floats = scale[r0:r1, None] * K[r0:r1, c0:c1] * scale[c0:c1]
+            if r0 == c0:
+                np.fill_diagonal(values, 1.0)
+            return values
+
+        self._at, self._scale = at, scale
+        self._factor = Factor(part, len(scale), ridge)
+        self._stationary = at.nu - at.F - at.z + at.t
+        self._off = 0.0 if total is None else float(at.beta.sum()) - total
+        self._ones = None if total is None else self._solved(np.ones(len(scale)))
+
+    def _solved(self, right: Floats) -> Floats:
+        found: Floats = self._scale * self._factor.backward(self._factor.forward((self._scale * right)[:, None]))[:, 0]
+        return found
+
+    def moves(self, z_excess: Floats, t_excess: Floats) -> tuple[Floats, float, Floats, Floats]:
+        """Those of β, ν, z and t that take z·below and t·above down by these, and all else to where it ought to be."""
+        at, nu = self._at, 0.0
+        beta = self._solved(-self._stationary - z_excess / at.below + t_excess / at.above)
+        if self._ones is not None:
+            nu = (float(beta.sum()) + self._off) / float(self._ones.sum())
+            beta = beta - nu * self._ones
+        return beta, nu, (-z_excess - at.z * beta) / at.below, (at.t * beta - t_excess) / at.above
+
+
+def _mu(below: Floats, above: Floats, z: Floats, t: Floats) -> float:
+    return float(below @ z + above @ t) / (2 * len(z))

@@ -1,0 +1,89 @@
+"""Block SMO's way through the interior of the box, for problems of few variables on which pair steps crawl (interior.py).
+
+Where features are not scaled, a polynomial kernel's values lie so far apart that pair steps do not get near the optimum in any
+number; a few dozen Newton steps do. They are taken one at a time, since calls of ``advance`` are short, while β stays where it
+was. It then goes where they have led, if the primal objective is less there.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from svmkit.certificate import certify
+from svmkit.data import Floats
+from svmkit.engine.interior import Interior
+from svmkit.problem import Solution
+from svmkit.solvers.smo_state import State, as_solution, current, note, take, use_float64
+from svmkit.solvers.smo_w import may_look_for_w
+
+#: Variables at most: K and a factor of it take 12 bytes for each two of them.
+MOST = 4096
+
+
+def may_go_inside(state: State) -> bool:
+    """Whether there are few enough, and Newton steps on w would not be the better way."""
+    return len(state.variables.row_of) <= MOST and not may_look_for_w(state)
+
+
+def go_inside(state: State) -> None:
+    """Begins; steps come by ``go_on_inside``."""
+    if state.variables.engine.packed.real == "f4":
+        use_float64(state)
+    state.previous = state.variables.restore(state.previous)
+    whole, row_of = state.variables.whole, state.variables.row_of
+    movable = np.flatnonzero(whole.lower < whole.upper)
+    rows = row_of[movable]
+    K = state.variables.engine.block(rows, rows)
+    total = float(whole.beta.sum()) if state.variables.bias else None
+    bounds = whole.lower[movable], whole.upper[movable]
+    state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps)
+
+
+def go_on_inside(state: State, budget: int) -> int:
+    """As many steps as take the time of ``budget`` pair steps, one at least; returns how many pair steps these were."""
+    assert state.interior is not None
+    _, interior = state.interior
+    each = ceil(state.pace.interior_step_work() / (2 * len(state.K)))
+    n_steps = 0
+    while not interior.ended and n_steps < max(1, budget // each):
+        interior.step()
+        n_steps += 1
+    if interior.ended:
+        _arrive(state)
+    return n_steps * each
+
+
+def better_inside(state: State, found: Solution) -> Solution:
+    """``found`` or, on the way through the interior, what that has led to: the one of the lesser primal objective."""
+    if state.interior is None:
+        return found
+    inside = as_solution(state, _reached(state), 0.0 - state.interior[1].level)
+    return min((found, inside), key=lambda each: certify(state.problem, each).primal)
+
+
+def _reached(state: State) -> Floats:
+    """β of all variables where the steps have led."""
+    assert state.interior is not None
+    movable, interior = state.interior
+    beta = np.zeros(len(state.variables.row_of))
+    beta[movable] = interior.beta
+    return beta
+
+
+def _arrive(state: State) -> None:
+    """Takes all variables to where the steps led, if they are better off there."""
+    assert state.interior is not None
+    beta, met = _reached(state), state.interior[1].met
+    state.interior = None
+    take(state, current(state)[0])
+    note(state)
+    before, least = state.variables.whole.beta, state.least_primal
+    take(state, beta)
+    note(state)
+    if state.least_primal < least:
+        state.least_after = state.violation
+        state.pace.hurry(state.steps, state.violation)
+    elif not met:
+        take(state, before)

@@ -1,0 +1,115 @@
+"""Block SMO through the interior of the box: what pair steps do not end, and the same optimum where they would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+
+from svmkit.certificate import certify
+from svmkit.engine.interior import Interior
+from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Kernel, Problem
+from svmkit.solvers import smo, smo_pace, smo_state
+from svmkit.solvers.base import run as solve
+from svmkit.trace import Progress, Status
+
+
+def run(problem: Problem, eps: float) -> tuple[smo_state.State, Progress]:
+    state = smo.start(problem, smo.Options(), eps, 0)
+    while not ((progress := smo.advance(state, 10**9)).done or progress.stalled):
+        pass
+    return state, progress
+
+
+def large(n: int, C: float) -> Problem:
+    X, y = zoo.points(n, 5, seed=11, noise=0.1)
+    return zoo.problem(X, y, Kernel(RBF, 0.5), C)
+
+
+def unscaled(n: int, C: float, bias: str) -> Problem:
+    """Under a polynomial, features of sizes from 1 to 300: kernel values from 1 to 10¹⁴."""
+    X, y = zoo.points(n, 6, seed=n, noise=0.1)
+    X = np.abs(X) * np.array([1.0, 300.0, 3.0, 80.0, 200.0, 10.0])
+    return replace(zoo.problem(X, y, Kernel(POLYNOMIAL, 1 / 6, 0.0, 3), C), bias=bias)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("C", [1e-6, 1.0])
+def test_polynomials_of_features_that_are_not_scaled_converge(C: float, bias: str) -> None:
+    problem = unscaled(56, C, bias)
+    found = solve(smo, problem, smo.Options(), eps=1e-3)
+    assert found.status is Status.CONVERGED
+    K = oracle.kernel_matrix(problem)
+    beta = oracle.beta_of(problem, found.solution)
+    assert oracle.violation(K, problem, beta) <= 1e-3
+    assert oracle.best_gap(K, problem, beta) <= 1e-3 * problem.upper.sum()
+
+
+def test_where_rounding_hides_the_optimum_of_such_a_polynomial_the_best_is_returned() -> None:
+    problem = unscaled(120, 1.0, "free")
+    found = solve(smo, problem, smo.Options(), eps=1e-3)
+    assert found.status is Status.STALLED
+    inside = best_inside(problem)
+    K = oracle.kernel_matrix(problem)
+    best = oracle.dual_objective(K, problem.y, inside.beta)
+    assert found.certificate.primal <= 1.03 * best
+
+
+def best_inside(problem: Problem) -> Interior:
+    bounds = problem.y * problem.upper
+    K, box = oracle.kernel_matrix(problem), (np.minimum(0.0, bounds), np.maximum(0.0, bounds))
+    interior = Interior(K, problem.y, *box, 0.0, 1e-3)
+    while not interior.ended:
+        interior.step()
+    return interior
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("n", [300, 2500])
+def test_through_the_interior_the_optimum_is_the_same(n: int, bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begun at once; 2,500 rows begin in float32."""
+    problem = replace(large(n, C=100.0), bias=bias)
+    K = oracle.kernel_matrix(problem)
+    found = []
+    for steps in (smo_pace._INTERIOR_STEPS, 0):
+        monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", steps)
+        state, progress = run(problem, 1e-4)
+        assert progress.done
+        beta = oracle.beta_of(problem, smo.solution(state))
+        assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-9
+        found.append(oracle.dual_objective(K, problem.y, beta))
+    assert progress.steps < 1000  # all else was done inside
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
+def test_a_run_cut_short_inside_has_the_better_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
+    problem = large(300, C=100.0)
+    state = smo.start(problem, smo.Options(), 1e-4, 0)
+    while state.interior is None:
+        smo.advance(state, 1)
+    primal = []
+    while state.interior is not None:
+        outside, found = (certify(problem, each).primal for each in (smo_state.solution_of(state), smo.solution(state)))
+        assert found <= outside
+        primal.append(found)
+        smo.advance(state, 1)
+    assert primal[-1] < 0.9 * primal[0]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(primal))
+
+
+def test_where_the_interior_leads_nowhere_pair_steps_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is not positive semidefinite has no factor; the same end as if it had not been tried."""
+    X, y = zoo.points(300, 6, seed=23, noise=0.3)
+    problem = zoo.problem(X, y, Kernel(SIGMOID, 0.05, 0.0), 1.0)
+    found = []
+    for steps in (smo_pace._INTERIOR_STEPS, 0):
+        monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", steps)
+        state, progress = run(problem, 1e-3)
+        assert progress.done
+        found.append(certify(problem, smo.solution(state)).primal)
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
