@@ -172,9 +172,7 @@ def _on_a_map(
         if interrupted():
             raise Abandoned("stopped while the map was made; nothing was trained, nothing was written")
         if config.time_limit_s is not None and clock.seconds() >= config.time_limit_s:
-            raise Abandoned(
-                f"--time-limit {config.time_limit_s:g}: over before the map was made; nothing was trained, nothing was written"
-            )
+            raise Abandoned("--time-limit: time was over before the map was made; nothing was trained, nothing was written")
 
     if config.map == "nystroem" and config.landmarks == "reduced":
         points = reduced_landmarks(dataset, used, config, interrupted, on_mapping, heed)

@@ -138,13 +138,22 @@ def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str],
     return factors
 
 
+#: A C_i is at least this, so that its square and ratios of two are doubles.
+_LEAST_COST = 1e-150
+
+
 def costs(C: float, weights: Floats) -> Floats:
-    """C_i, C times the weight of each example and its class. Raises DataError for one whose square is no longer a double."""
+    """C_i, C times the weight of each example and its class. Raises DataError where a square or a ratio of two is no double."""
     with np.errstate(over="ignore"):
         upper: Floats = C * weights
     if not (upper <= MOST_C).all():
         raise DataError(
             f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is above {MOST_C:g}: its square has to be a double"
+        )
+    if not (upper >= _LEAST_COST).all():
+        raise DataError(
+            f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is below {_LEAST_COST:g}: its square has to be "
+            "a double; a weight of 0 leaves an example out"
         )
     return upper
 

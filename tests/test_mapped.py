@@ -380,7 +380,7 @@ def test_a_map_that_is_not_made_in_time_makes_no_model(landmarks: str, monkeypat
         with pytest.raises(Abandoned, match="stopped while the map was made"):
             fit(dataset, config, interrupted=lambda left=left: next(left, True))
     assert len(looks) > 6
-    with pytest.raises(Abandoned, match=r"--time-limit 1e-09: over before the map was made"):
+    with pytest.raises(Abandoned, match=r"--time-limit: time was over before the map was made"):
         fit(dataset, replace(config, time_limit_s=1e-9))
 
 
@@ -398,3 +398,13 @@ def test_an_older_model_stays_where_the_map_is_not_made(
     assert (done.returncode, done.stdout) == (code, "")
     assert "nothing was trained, nothing was written" in done.stderr
     assert (tmp_path / "m").read_text() == "an older one\n"
+
+
+def test_labels_that_are_one_class_have_one_share_of_landmarks() -> None:
+    """1.5 is class 1, as it is for the machines."""
+    X, y = points(200, 4, seed=2)
+    config = TrainConfig(solver="newton", map="nystroem", dim=20, gamma=0.2)
+    plain, mixed = (
+        fit(Dataset(Rows.from_dense(X), labels), config) for labels in (y, np.where(np.arange(200) % 3 == 0, 1.5 * y, y))
+    )
+    assert np.array_equal(plain.model.machines[0].coef, mixed.model.machines[0].coef)

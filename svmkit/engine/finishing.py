@@ -77,11 +77,12 @@ class Finishing:
         return self.engine.evaluations - self._before
 
     def advance(self, budget: int) -> int:
-        """At most ``budget`` more pair steps; returns how many."""
+        """At most ``budget`` more pair steps, a round's begin for as many as there are members; returns how many."""
         left = budget
         while left > 0 and not self.ended:
             if self._open is None:
                 self._begin_round()
+                left -= len(self.rows)
                 continue
             block, n = self._open, len(self._open.place)
             allowed = min(left, _BLOCK_STEPS - block.steps)
@@ -94,7 +95,7 @@ class Finishing:
             self.steps += used
             if used < allowed or block.steps == _BLOCK_STEPS:
                 self._end_round(block)
-        return budget - left
+        return min(budget, budget - left)
 
     def point(self) -> tuple[Floats, Floats]:
         """α and g (k,) so far; g of members outside the open block is that of the last round."""

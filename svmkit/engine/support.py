@@ -248,7 +248,8 @@ class SupportSet:
     def _grow(self) -> None:
         """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
         old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[slots.N_FREE_ROWS])
-        capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old)))
+        needed = int(self.counts[slots.TOP]) + STAGED
+        capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old), needed))
         self.reals, self.slots = (_widened(part, capacity) for part in (self.reals, self.slots))
         self._clear_slots(old)
         self._make_room(capacity)

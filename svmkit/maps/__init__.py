@@ -60,7 +60,7 @@ def fit(
     """
     module = import_module(f"svmkit.maps.{config.map}")
     if config.map == "fourier":
-        made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal)
+        made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal, heed=heed)
     else:
         chosen_by = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "heed": heed, "points": points}
         made = module.fit(rows, kernel, config.dim, config.seed, **chosen_by)

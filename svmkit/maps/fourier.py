@@ -32,7 +32,7 @@ from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
 from svmkit.engine.linear import feature_names
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
-from svmkit.maps.landmarks import for_pieces
+from svmkit.maps.landmarks import Heed, for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
 
@@ -42,6 +42,8 @@ _FREQUENCIES, _PHASES = 1 << 42, 1 << 43
 _LARGEST_TURNS = 2.0**50
 #: Orthogonal frequencies are refused beyond so many values; what each takes while they are made.
 _ORTHOGONAL_VALUES, _VALUE_BYTES = 1 << 28, 20
+#: Features drawn from one call of ``heed`` to the next.
+_HEEDED = 1024
 #: Taylor's coefficients of cos 2π√z, whose error for z ≤ ¼ is below 2e-12.
 _COSINE = tuple(float(c) for c in np.cumprod([1.0, *(-((2 * pi) ** 2) / ((2 * k - 1) * (2 * k)) for k in range(1, 13))]))
 
@@ -86,6 +88,11 @@ class FourierMap:
         for_pieces(rows.n, piece)
         return features
 
+    def draw(self, heed: Heed) -> None:
+        """Makes the frequencies of all features now, which may take long; ``transform`` makes those that it lacks."""
+        none = np.empty(0, np.int64)
+        self._known.append(self._extended(none, np.empty((self.dim, 0)), none, heed))
+
     def to_dict(self) -> dict[str, Any]:
         """What the numbers are drawn by."""
         return {
@@ -109,10 +116,10 @@ class FourierMap:
             self._known[0] = self._extended(known.features, values, missing)
         return self._known[0].columns
 
-    def _extended(self, features: Ints, values: Floats, more: Ints) -> _Frequencies:
+    def _extended(self, features: Ints, values: Floats, more: Ints, heed: Heed = lambda doing: None) -> _Frequencies:
         """The frequencies ``values`` (dim, features) and those over ``more`` features."""
         if self.orthogonal and len(features) == 0:
-            features, values = np.arange(1, self.n_features + 1), self._orthogonal()
+            features, values = np.arange(1, self.n_features + 1), self._orthogonal(heed)
             more = np.setdiff1d(more, features, assume_unique=True)
         every = np.concatenate([features, more])
         order = np.argsort(every)
@@ -125,18 +132,21 @@ class FourierMap:
         )
         return _Frequencies(every[order], Columns(rows, Kernel(LINEAR)))
 
-    def _drawn(self, features: Ints) -> Floats:
+    def _drawn(self, features: Ints, heed: Heed = lambda doing: None) -> Floats:
         """Independent frequencies over these features, (dim, features)."""
         values = np.empty((len(features), self.dim))
-        for line, feature in zip(values, features.tolist(), strict=True):
+        for k, (line, feature) in enumerate(zip(values, features.tolist(), strict=True)):
+            if k % _HEEDED == 0:
+                heed(f"frequencies: over {k:,} of {len(features):,} features drawn")
             line[:] = rng.normals(self.seed, _FREQUENCIES + feature, 0, self.dim)
         values *= sqrt(2.0 * self.gamma) / (2.0 * pi)
         return values.T
 
-    def _orthogonal(self) -> Floats:
+    def _orthogonal(self, heed: Heed) -> Floats:
         """Frequencies over features 1 … n_features: independent ones, turned to be orthogonal in groups, (dim, n_features)."""
-        values = np.ascontiguousarray(self._drawn(np.arange(1, self.n_features + 1)))
+        values = np.ascontiguousarray(self._drawn(np.arange(1, self.n_features + 1), heed))
         for first in range(0, self.dim, max(1, self.n_features)):
+            heed(f"frequencies: {first:,} of {self.dim:,} made orthogonal")
             group = values[first : first + self.n_features]
             lengths = np.linalg.norm(group, axis=1)
             Q, R = np.linalg.qr(group.T)
@@ -144,9 +154,12 @@ class FourierMap:
         return values
 
 
-def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = False) -> FourierMap:
+def fit(
+    rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = False, heed: Heed = lambda doing: None
+) -> FourierMap:
     """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the number of features counts.
 
+    ``heed(what is being done, in words)`` is called now and again while orthogonal frequencies are made, and may raise.
     Raises TooLargeError where so many orthogonal frequencies would not fit in memory.
     """
     if kernel.kind != RBF:
@@ -154,6 +167,8 @@ def fit(rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = F
     made = FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
     if (size := _too_large(made)) is not None:
         raise TooLargeError(f"--orthogonal: {size}; without it, only features that occur have frequencies")
+    if orthogonal:
+        made.draw(heed)
     return made
 
 

@@ -98,6 +98,7 @@ def fit(
         points = choose(landmarks, rows, kernel, min(dim, rows.n), seed, labels, heed)
     K = Columns(points, kernel).block(points)
     refuse_overflow(K)
+    heed(f"landmarks: eigenvectors of {points.n:,} by {points.n:,} kernel values")
     values, vectors = np.linalg.eigh(K)
     refuse_overflow(values)
     kept = values > max(cut, len(values) * 2.0**-52) * max(values.max(initial=0.0), 0.0)

@@ -168,7 +168,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         omega=omega,
         seed=seed,
         lam=lam,
-        rate=options.step * sqrt((1.0 / lam + bound**2) / subgradient2) if free else 0.0,
+        rate=options.step * sqrt((1.0 / lam + bound**2) / max(subgradient2, _TINY)) if free else 0.0,
         bound=bound,
         burn_in=max(1, ceil(options.burn_in * total)),
         total=total,

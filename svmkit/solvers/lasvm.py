@@ -223,8 +223,13 @@ def learn(state: State, row: int, label: float) -> None:
 
 
 def _warm_start(state: State, problem: Problem, given: Floats) -> None:
-    """S becomes the examples with α > 0, their gradients from one fused product."""
+    """S becomes the examples with α > 0, their gradients from one fused product. Raises UsageError for more than the budget."""
     support, rows = state.support, np.flatnonzero(given > 0)
+    if 0 < state.options.budget < len(rows):
+        raise UsageError(
+            f"-O budget={state.options.budget}: the model to go on from (--init) has {len(rows):,} support vectors already; "
+            "allow as many, or put it on fewer first (svmkit approx --model)"
+        )
     alpha = (problem.y * np.minimum(given, problem.upper))[rows]
     g = problem.y[rows].copy()
     support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)

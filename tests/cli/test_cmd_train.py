@@ -294,6 +294,12 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "--solver", "sdca", "--map", "fourier", "--constant", "1e300"], 2, "--constant: 1e+300 must lie in"),
         (["good", "m", "-c", "1e90", "-w1", "1e300"], 1, "is above 1e+100: its square"),
         (["good", "m", "-w1", "1e300", "-w1", "1e300"], 1, "is above 1e+100: its square"),
+        (["good", "m", "-t", "0", "-c", "1e-100", "-w1", "1e-300", "--solver", "sbp"], 1, "is below 1e-150: its square"),
+        (
+            ["good", "m", "-w1", "1e-200", "--solver", "lasvm", "--stream", "-g", "1", "-c", "1"],
+            1,
+            "is below 1e-150: its square",
+        ),
         (
             ["good", "m", "--stream", "--solver", "lasvm", "-g", "1", "-c", "1e9", "-w1", "1e99"],
             1,

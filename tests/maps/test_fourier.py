@@ -39,7 +39,7 @@ def test_features_are_cosines() -> None:
 def test_orthogonal_frequencies_are_orthogonal_with_the_lengths_of_independent_ones() -> None:
     """20 frequencies over 6 features: groups of 6, 6, 6 and 2."""
     made = fourier.fit(some_rows(), Kernel(RBF, 0.4), 20, seed=3, orthogonal=True)
-    nu, independent = 2 * math.pi * made._orthogonal().T, frequencies(made, 6)
+    nu, independent = 2 * math.pi * made._orthogonal(lambda doing: None).T, frequencies(made, 6)
     np.testing.assert_allclose(np.linalg.norm(nu, axis=0), np.linalg.norm(independent, axis=0), rtol=1e-12)
     for first in range(0, 20, 6):
         gram = nu[:, first : first + 6].T @ nu[:, first : first + 6]
@@ -154,6 +154,17 @@ def test_orthogonal_frequencies_that_would_not_fit_are_refused(monkeypatch: pyte
     with pytest.raises(UsageError, match=r"--orthogonal: 5 frequencies over features 1 to 6 take .* GB"):
         fourier.fit(some_rows(), Kernel(RBF, 0.1), 5, seed=2, orthogonal=True)
     assert fourier.fit(some_rows(), Kernel(RBF, 0.1), 5, seed=2).dim == 5
+
+
+def test_making_orthogonal_frequencies_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fourier, "_HEEDED", 2)
+    told: list[str] = []
+    made = fourier.fit(some_rows(), Kernel(RBF, 0.1), 20, seed=2, orthogonal=True, heed=told.append)
+    assert told[:2] == ["frequencies: over 0 of 6 features drawn", "frequencies: over 2 of 6 features drawn"]
+    assert told[-1] == "frequencies: 18 of 20 made orthogonal"
+    as_needed = fourier.FourierMap(0.1, 20, 2, True, made.n_features)
+    assert np.array_equal(made.transform(some_rows()), as_needed.transform(some_rows()))
+    assert len(made._known) == 1
 
 
 def test_other_kernels_are_refused() -> None:

@@ -202,3 +202,12 @@ def test_an_option_that_cannot_be_is_named(key: str, value: float) -> None:
 def test_a_certificate_of_no_steps() -> None:
     state = asset.start(named("linear"), asset.Options(), 1e-3, 0)
     assert certify(named("linear"), asset.solution(state)).primal == named("linear").upper.sum()
+
+
+def test_weights_whose_squares_vanish_do_not_divide_by_zero() -> None:
+    """All examples that the step length is judged by weigh 1e-170."""
+    X, y = points(200, 3, seed=1)
+    case = problem(X, y, Kernel(LINEAR), np.where(np.arange(200) == 7, 1.0, 1e-140))
+    state = asset.start(replace(case, upper=np.where(np.arange(200) == 7, 1.0, 1e-170)), asset.Options(draws=3), 1e-3, 0)
+    assert asset.advance(state, 10).steps == 10
+    assert np.isfinite(asset.solution(state).coef).all()

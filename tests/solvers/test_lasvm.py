@@ -240,6 +240,15 @@ def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
         assert beta(case, lasvm.solution(state)) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
 
 
+def test_a_budget_below_what_the_model_to_go_on_from_has_is_refused() -> None:
+    case = named("400 sparse rows, rbf")
+    given = np.zeros(case.n)
+    given[:30] = 1e-3
+    assert lasvm.start(replace(case, start=given), lasvm.Options(budget=30), EPS, 1).support.size == 30
+    with pytest.raises(UsageError, match=r"budget=29: .*--init.* has 30 support vectors already"):
+        lasvm.start(replace(case, start=given), lasvm.Options(budget=29), EPS, 1)
+
+
 @pytest.mark.parametrize("cache_mb", [100.0, 0.001])
 def test_a_budget_bounds_the_members_of_a_long_run(cache_mb: float) -> None:
     """Σ α stays 0, g is that of the α, both classes stay, and what there is no memory for is computed again."""
