@@ -150,7 +150,7 @@ def costs(C: float, weights: Floats) -> Floats:
         raise DataError(
             f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is above {MOST_C:g}: its square has to be a double"
         )
-    if not (upper >= _LEAST_COST).all():
+    if not ((upper >= _LEAST_COST) | (weights == 0)).all():
         raise DataError(
             f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is below {_LEAST_COST:g}: its square has to be "
             "a double; a weight of 0 leaves an example out"
