@@ -18,7 +18,7 @@ from svmkit.problem import Solution
 from svmkit.solvers.smo_state import State, as_solution, current, note, take, use_float64
 from svmkit.solvers.smo_w import may_look_for_w
 
-#: Variables at most: K and a factor of it take 12 bytes for each two of them.
+#: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB.
 MOST = 4096
 
 
