@@ -10,7 +10,8 @@ Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖²
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
-Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use
+Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use, and a
+          smaller one gains nothing either, which takes as many steps again
 Memory    the rows, a copy of half of them, or as many as features, at most, a few d × d matrices, some vectors of length n;
           a step costs d³ and, for rows that came between the bounds or went alone, d² multiplications each. 30 to 80 steps
 Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
@@ -55,8 +56,12 @@ _ASCENT, _ASCENT_S, _ASCENT_SQUARE = ((2, 0.5), (8, 0.02)), 8.0, 1e12
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
 _SLOPE_SHARE = 0.1
-#: A step that promises less than this share of Σ α is lost in rounding.
-_ROUNDING = 2.0**-52
+#: A step that promises less than this share of Σ α no sum would show, yet slopes are small squared, so they can still fall:
+#: such a step is lost in rounding if it also promises more than the second number times the one before.
+_ROUNDING, _FALLING = 2.0**-52, 0.25
+#: Rounding grows with s. Where s is at its largest and α's violation no longer falls to the first number times the least so
+#: far, s goes back from where that was found by the second number, to no less than the third.
+_LOWER, _BACK, _LEAST_S = 0.7, 64.0, 1.0
 #: Doublings and halvings of a step's length at most. Where few rows bend the loss, steps can be too long by many powers of ten.
 _LENGTHS = 100
 #: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
@@ -86,12 +91,13 @@ def supports(problem: Problem) -> str | None:
 
 
 class _Closed(NamedTuple):
-    """α that meets yᵀα = 0, w and rho made from it, and by how much they violate KKT."""
+    """α that meets yᵀα = 0, w and rho made from it, and by how much they violate KKT; the s they were found with."""
 
     alpha: Floats
     w: Floats
     rho: float
     violation: float
+    s: float
 
 
 class _Part(NamedTuple):
@@ -112,7 +118,8 @@ class _State:
 
     ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then.
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
-    so far, ``violation`` is that of the last α looked at.
+    so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has shown it.
+    ``promised``: by how much the round's last step was to lower the smoothed loss.
     """
 
     problem: Problem
@@ -131,6 +138,8 @@ class _State:
     alpha: Floats
     folded: Floats
     s: float = _FIRST_S
+    most_s: float = inf
+    promised: float = inf
     closed: _Closed | None = None
     steps: int = 0
     turned: int = 0
@@ -181,7 +190,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
     plus, minus = (float(whole.upper[whole.y == side].sum()) for side in (1, -1))
     if plus + minus == 0 or (state.free and min(plus, minus) == 0):  # α = 0; b alone gives every row its margin
-        state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0)
+        state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0, state.s)
         state.done, state.violation = True, 0.0
     elif not wider:
         _approach(state, seed)
@@ -271,6 +280,7 @@ def _turn_to(state: _State, s: float, part: _Part) -> None:
     state.gram, state.closed = SetGram(part.rows, part.upper), None
     state.done = state.stalled = False
     state.turned, state.violation, state.s = state.steps, nan, s
+    state.most_s = state.promised = inf
     state.products = state.dots(state.w)
     state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
     state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)
@@ -298,9 +308,11 @@ def _step(state: _State) -> None:
     promised = -float(slope_w @ dw) - slope_b * db
     along = state.dots(dw)
     length = _length(state, seen.pulled, dw, along + db)
-    if length * promised <= _ROUNDING * seen.total:
+    promised *= length
+    if promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised:
         _end_round(state)
         return
+    state.promised = promised
     state.w, state.b = state.w + length * dw, state.b + length * db
     state.products += length * along
     state.steps += 1
@@ -358,18 +370,35 @@ def _end_round(state: _State) -> None:
     There what steps have kept up to date is computed anew, without the rounding that they left.
     """
     centre = np.clip(state.pulled(), 0.0, 1.0)
-    last = _GROWTH * state.s > _LARGEST_S / state.eps
+    last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / state.eps)
     F, beta = state.y - state.products, state.y * state.upper * centre
+    state.promised = inf
     if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:
         state.products = state.dots(state.w)
         state.centre = np.clip(state.pulled(), 0.0, 1.0)
         state.alpha = state.upper * state.centre
         state.folded = state.fold(state.y * state.alpha)
+        least = inf if state.closed is None else state.closed.violation
         _close(state)
+        if last and not state.done:
+            _stay_or_go_back(state, state.violation <= _LOWER * least)
+            return
     else:
         state.centre = centre
     state.s *= _GROWTH
-    state.stalled = last and not state.done
+
+
+def _stay_or_go_back(state: _State, gains: bool) -> None:
+    """Of s, where it cannot grow; it goes back to less, and the rest to the least violation, where that s gains nothing."""
+    state.most_s, best = state.s, state.closed
+    if gains:
+        return
+    if best is None or min(best.s, state.s) < _BACK * _LEAST_S:
+        state.stalled = True
+        return
+    state.s = state.most_s = min(best.s, state.s) / _BACK
+    state.w, state.b, state.centre = best.w, -best.rho, best.alpha / state.upper
+    state.products = state.dots(state.w)
 
 
 def _close(state: _State) -> None:
@@ -387,7 +416,7 @@ def _close(state: _State) -> None:
     state.violation = kkt_violation(F, y * alpha, y, upper, state.problem.bias)
     if state.violation < (inf if state.closed is None else state.closed.violation):
         rho = -_threshold(F, y * alpha, y * upper) if state.free else 0.0
-        state.closed = _Closed(alpha, w, rho, state.violation)
+        state.closed = _Closed(alpha, w, rho, state.violation, state.s)
     state.done = state.violation <= state.eps
 
 

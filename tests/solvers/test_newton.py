@@ -193,6 +193,19 @@ def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("C", [10.0, 1e4])
+def test_a_small_eps_does_not_hang_on_the_last_bit(bias: Bias, C: float) -> None:
+    """Rounding differs from machine to machine; so it does here, between data that differ in their last bits."""
+    case = weighted(300, 6, bias, C)
+    for seed in range(12):
+        bits = np.random.default_rng(seed).integers(-4, 5, len(case.rows.data))
+        nearly = replace(case, rows=case.rows._replace(data=case.rows.data * (1.0 + bits * 2.0**-52)))
+        result = run(newton, nearly, newton.Options(), eps=1e-8)
+        assert result.status is Status.CONVERGED
+        assert certify(nearly, result.solution).violation <= 1e-8
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize(("n", "d", "C"), [(60, 3, 1.0), (60, 90, 1.0), (300, 6, 100.0), (300, 6, 1e-3)])
 def test_w_and_the_threshold_are_the_optimum(n: int, d: int, C: float, bias: Bias) -> None:
     case = weighted(n, d, bias, C)
