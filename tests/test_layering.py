@@ -53,6 +53,7 @@ SHARED = {
         "base",
         "newton",
         "lasvm_selection",
+        "newton_point",
         "pegasos_linear",
         "pegasos_stream",
         "perceptron_stream",

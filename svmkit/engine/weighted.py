@@ -25,6 +25,8 @@ _MOST_BY_ROWS = 1e7
 _LARGEST_PEAK = 64.0
 #: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
 _RIDGE = 1e-13
+#: Rows with a weight are copied where they are at most one in so many, or as many as there are features.
+_FEW_ROWS = 4
 
 
 class Solved(NamedTuple):
@@ -33,6 +35,12 @@ class Solved(NamedTuple):
     down: Floats
     across: Floats
     corner: float
+
+
+def rows_with_weight(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
+    """The rows whose weight is not 0, and it; all of them where they are so many that a copy would take much memory."""
+    some, few = np.flatnonzero(theta), max(rows.n // _FEW_ROWS, rows.n_features - 1)
+    return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
 
 
 def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Floats]) -> Solved | None:

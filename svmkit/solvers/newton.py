@@ -31,9 +31,10 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.rng import permutation
 from svmkit.engine.smoothed import look, slope
-from svmkit.engine.weighted import SetGram, solve_weighted
+from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
+from svmkit.solvers.newton_point import Point, feasible
 from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
@@ -68,8 +69,6 @@ _LENGTHS = 100
 _LOOK_FROM = 3.0
 #: After so many steps nothing is gained any more.
 MOST_STEPS = 500
-#: Rows between the bounds are copied where they are at most one in so many.
-_FEW_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,6 @@ def supports(problem: Problem) -> str | None:
             f"Use --solver sdca; or after a map, a --dim of {MOST_FEATURES} or less"
         )
     return None
-
-
-class _Closed(NamedTuple):
-    """α that meets yᵀα = 0, w and rho made from it, and by how much they violate KKT; the s they were found with."""
-
-    alpha: Floats
-    w: Floats
-    rho: float
-    violation: float
-    s: float
 
 
 class _Part(NamedTuple):
@@ -140,7 +129,7 @@ class _State:
     s: float = _FIRST_S
     most_s: float = inf
     promised: float = inf
-    closed: _Closed | None = None
+    closed: Point | None = None
     steps: int = 0
     turned: int = 0
     evaluations: int = 0
@@ -169,11 +158,9 @@ class _State:
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or what _approach leaves."""
     used = np.flatnonzero(problem.upper > 0)
-    names = linear.feature_names(problem.rows)
-    rows = problem.rows
+    rows, names = linear.narrowed(problem.rows)
     if rows.form == "sparse":
-        numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
-        rows = rows._replace(indices=numbers, n_features=len(names))
+        rows = rows._replace(indices=rows.indices + np.int32(1), n_features=len(names))
     if len(used) < problem.n:
         rows = rows.take(used)
     whole = _Part(used, rows, problem.y[used], problem.upper[used])
@@ -190,7 +177,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     )
     plus, minus = (float(whole.upper[whole.y == side].sum()) for side in (1, -1))
     if plus + minus == 0 or (state.free and min(plus, minus) == 0):  # α = 0; b alone gives every row its margin
-        state.closed = _Closed(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0, state.s)
+        state.closed = Point(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0, state.s)
         state.done, state.violation = True, 0.0
     elif not wider:
         _approach(state, seed)
@@ -329,7 +316,7 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
     Where no row bends it, b is taken to have the curvature of one.
     """
     inside = theta > 0
-    rows, theta = _weighted_rows(state.rows, theta)
+    rows, theta = rows_with_weight(state.rows, theta)
     solved = solve_weighted(rows, theta, slope_w, lambda: state.s * state.gram.over(inside, rows, theta / state.s))
     if solved is None:
         return None
@@ -338,12 +325,6 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
         return -down, 0.0
     db = -(slope_b - float(across @ slope_w)) / (corner or state.s * float(state.upper.mean()))
     return -down - db * across, db
-
-
-def _weighted_rows(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
-    """The rows with a weight, and it; all of them where they are so many that a copy would take much memory."""
-    some, few = np.flatnonzero(theta), max(rows.n // _FEW_ROWS, rows.n_features - 1)
-    return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
 
 
 def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
@@ -402,26 +383,12 @@ def _stay_or_go_back(state: _State, gains: bool) -> None:
 
 
 def _close(state: _State) -> None:
-    """The centre's α with yᵀα brought to 0 by free rows, and w made from it; done if that violates KKT by eps at most."""
-    y, upper = state.y, state.upper
-    alpha = upper * state.centre
-    if state.free:
-        excess, room = float(y @ alpha), np.minimum(alpha, upper - alpha)
-        if not abs(excess) <= float(room.sum()):
-            return
-        if excess != 0:
-            alpha -= y * room * (excess / float(room.sum()))
-    w = state.fold(y * alpha)
-    F = y - state.dots(w)
-    state.violation = kkt_violation(F, y * alpha, y, upper, state.problem.bias)
-    if state.violation < (inf if state.closed is None else state.closed.violation):
-        rho = -_threshold(F, y * alpha, y * upper) if state.free else 0.0
-        state.closed = _Closed(alpha, w, rho, state.violation, state.s)
-    state.done = state.violation <= state.eps
-
-
-def _threshold(F: Floats, beta: Floats, ends: Floats) -> float:
-    """b between the largest F that can rise and the least that can fall."""
-    most = F[beta < np.maximum(0.0, ends)].max(initial=-np.inf)
-    least = F[beta > np.minimum(0.0, ends)].min(initial=np.inf)
-    return float(most if np.isinf(least) else least if np.isinf(most) else (most + least) / 2)
+    """Makes the centre a feasible point; done if that violates KKT by eps at most."""
+    point = feasible(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s)
+    if point is None:
+        return
+    state.evaluations += state.rows.n
+    state.violation = point.violation
+    if point.violation < (inf if state.closed is None else state.closed.violation):
+        state.closed = point
+    state.done = point.violation <= state.eps

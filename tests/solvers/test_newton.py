@@ -112,7 +112,7 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
     case = weighted(300, 6, "free", C=10.0)
     found = []
     for few in (1, 10**9):
-        monkeypatch.setattr(newton, "_FEW_ROWS", few)
+        monkeypatch.setattr("svmkit.engine.weighted._FEW_ROWS", few)
         result = run(newton, case, newton.Options(), eps=1e-6)
         found.append((result.steps, result.solution.basis.data, result.solution.rho))
     assert found[0][0] == found[1][0]
