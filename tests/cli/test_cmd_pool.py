@@ -34,9 +34,12 @@ def model(tmp_path: Path) -> Path:
 
 
 def command_of(pool: Path, after: int = 10**6) -> str:
-    """A command that answers from the labels' file, but after so many answers no more."""
+    """A command that answers from the labels' file, but after so many answers no more.
+
+    What sleeps then may outlive a Ctrl-C that it was started to ignore, so it does not hold stderr open.
+    """
     answer = f"sed -n ${{row}}p {pool.parent / 'labels'}"
-    return f"n=0; while read -r row text; do n=$((n + 1)); [ $n -gt {after} ] && sleep 100; {answer}; done"
+    return f"n=0; while read -r row text; do n=$((n + 1)); [ $n -gt {after} ] && sleep 100 2>/dev/null; {answer}; done"
 
 
 def learned(pool: Path, model: Path, *args: object) -> bytes:
