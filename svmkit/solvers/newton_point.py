@@ -15,6 +15,9 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import linear
 from svmkit.problem import Bias
 
+#: What the sum yᵀα does not show, as a share of Σα; and the share of C_i by which a row may be off its bound and yet be at it.
+_ROUNDING, _AT_BOUND = 2.0**-50, 1e-9
+
 
 class Point(NamedTuple):
     """α (n,) that meets yᵀα = 0, w and rho made from it, and by how much they violate KKT; the s they were found with."""
@@ -31,15 +34,24 @@ def feasible(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: flo
     the bounds have no room for that."""
     alpha = upper * a
     if bias == "free":
+        unseen = _ROUNDING * float(alpha.sum())
+        alpha = _at_bounds(alpha, upper, unseen)
         excess, room = float(y @ alpha), np.minimum(alpha, upper - alpha)
-        if not abs(excess) <= float(room.sum()):
+        if not abs(excess) <= max(unseen, float(room.sum())):
             return None
-        if excess != 0:
+        if abs(excess) > unseen:
             alpha -= y * room * (excess / float(room.sum()))
     w = linear.fold(rows, y * alpha, rows.n_features + 1)
     F, beta = y - linear.dots(rows, w), y * alpha
     rho = -_threshold(F, beta, y * upper) if bias == "free" else 0.0
     return Point(alpha, w, rho, kkt_violation(F, beta, y, upper, bias), s)
+
+
+def _at_bounds(alpha: Floats, upper: Floats, unseen: float) -> Floats:
+    """α with the rows at their bounds that rounding has taken off them: one such row alone would say what b is."""
+    near = np.minimum(unseen, _AT_BOUND * upper)
+    settled: Floats = np.where(upper - alpha <= near, upper, np.where(alpha <= near, 0.0, alpha))
+    return settled
 
 
 def _threshold(F: Floats, beta: Floats, ends: Floats) -> float:

@@ -175,6 +175,21 @@ def test_no_ascent_where_squares_are_beyond_it() -> None:
     assert not newton.start(far, newton.Options(), 1e-6, 0).w.any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_all_rows_at_their_bounds_are_balanced_but_for_rounding(seed: int) -> None:
+    """Classes of the same costs in another order: α = C throughout, whose yᵀα is what rounding leaves."""
+    rng = np.random.default_rng(seed)
+    costs = 1e-4 * rng.uniform(0.5, 2.0, 200)
+    y = np.repeat([1.0, -1.0], 200)
+    X = 1e-6 * (rng.normal(size=(400, 6)) + 0.5 * y[:, None])
+    upper = np.concatenate([costs, rng.permutation(costs)])
+    case = Problem(Rows.from_dense(X), y, upper, Kernel(LINEAR), "free")
+    result = run(newton, case, newton.Options(), eps=1e-10)
+    assert result.status is Status.CONVERGED
+    assert result.solution.alpha == pytest.approx(upper)
+    assert abs(result.solution.rho) <= 1e-4  # amid the b that serve as well, so classes are told apart
+
+
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_no_costs_are_met_by_nothing(bias: Bias) -> None:
     case = weighted(12, 3, bias)
