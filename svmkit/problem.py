@@ -111,8 +111,8 @@ class Solution:
 
     ``origin`` (b,) is the training row each basis row is, or −1. ``responses`` (n,), where the solver has them at hand, are
     Σ_j coef_j K(basis_j, x_i) at the training rows from fresh float64 kernel values, nan where it lacks one; rough ones do at
-    rows without a coefficient that are clear of the margin. A linear method returns w as one basis row with coef 1; ``alpha``
-    (n,) is then its own dual point, if it has one.
+    rows without a coefficient that are clear of the margin. A linear method returns w as one basis row with coef 1, or as rows
+    of no origin; ``alpha`` (n,) is then its own dual point, if it has one.
     """
 
     basis: Rows

@@ -54,6 +54,7 @@ SHARED = {
         "newton",
         "lasvm_selection",
         "newton_point",
+        "newton_samples",
         "pegasos_linear",
         "pegasos_stream",
         "perceptron_stream",

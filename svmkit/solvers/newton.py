@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nan
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +28,12 @@ from numpy.typing import NDArray
 from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
-from svmkit.engine.rng import permutation
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
 from svmkit.solvers.newton_point import Point, feasible
+from svmkit.solvers.newton_samples import Part, samples
 from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
@@ -48,9 +47,8 @@ MOST_FEATURES = 4096
 #: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
 #: what violates KKT by more than eps then is rounding.
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
-#: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; how many times the rows
-#: there must be for one to be worth while; and after how many steps on one the next takes over as well.
-_SAMPLES, _SAMPLE_WORTH, _SAMPLE_STEPS = ((8, 1024, 2.0), (48, 4096, 32.0)), 6, 30
+#: After how many steps on a sample the next one takes over, wherever s is.
+_SAMPLE_STEPS = 30
 #: Visits to a row by dual coordinate ascent, and the gap above which it is too slow; the s then; the C_i ‖x_i‖² it can take.
 _ASCENT, _ASCENT_S, _ASCENT_SQUARE = ((2, 0.5), (8, 0.02)), 8.0, 1e12
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
@@ -89,26 +87,15 @@ def supports(problem: Problem) -> str | None:
     return None
 
 
-class _Part(NamedTuple):
-    """Rows of the problem, numbers ``used``, features renumbered 1, 2, …; ``upper``: C, of a sample as much as of all rows."""
-
-    used: Ints
-    rows: Rows
-    y: Floats
-    upper: Floats
-
-    def take(self, index: Ints, share: float) -> _Part:
-        return _Part(self.used[index], self.rows.take(index), self.y[index], self.upper[index] / share)
-
-
 @dataclass
-class _State:
+class State:
     """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them; w's place 0 is unused.
 
     ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then.
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
-    so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has shown it.
-    ``promised``: by how much the round's last step was to lower the smoothed loss.
+    so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has shown it;
+    ``kept``: of the w and b there, those of the least primal objective, which is the first. ``promised``: by how much the
+    round's last step was to lower the smoothed loss.
     """
 
     problem: Problem
@@ -118,7 +105,7 @@ class _State:
     y: Floats
     upper: Floats
     names: NDArray[np.int32]
-    wider: list[tuple[float, _Part]]
+    wider: list[tuple[float, Part]]
     gram: SetGram
     w: Floats
     b: float
@@ -130,6 +117,7 @@ class _State:
     most_s: float = inf
     promised: float = inf
     closed: Point | None = None
+    kept: tuple[float, Floats, float] | None = None
     steps: int = 0
     turned: int = 0
     evaluations: int = 0
@@ -155,7 +143,7 @@ class _State:
         return pulled
 
 
-def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
+def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or what _approach leaves."""
     used = np.flatnonzero(problem.upper > 0)
     rows, names = linear.narrowed(problem.rows)
@@ -163,10 +151,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         rows = rows._replace(indices=rows.indices + np.int32(1), n_features=len(names))
     if len(used) < problem.n:
         rows = rows.take(used)
-    whole = _Part(used, rows, problem.y[used], problem.upper[used])
-    part, wider = _samples(whole, len(names), seed)
+    whole = Part(used, rows, problem.y[used], problem.upper[used])
+    part, wider = samples(whole, len(names), seed)
     n, width = len(part.used), len(names) + 1
-    state = _State(
+    state = State(
         *(problem, eps, *part, names, wider, SetGram(part.rows, part.upper)),
         w=np.zeros(width),
         b=0.0,
@@ -185,7 +173,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of features around 1e8 and more; what comes of it is no progress
-def advance(state: _State, budget: int) -> Progress:
+def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     last = state.steps + budget
     while state.steps < last and not (state.done or state.stalled):
@@ -202,23 +190,31 @@ def advance(state: _State, budget: int) -> Progress:
     )
 
 
-def solution(state: _State) -> Solution:
-    """w as one row, with α; before the end as the last step left them, stalled with the α that violates KKT least."""
+def solution(state: State) -> Solution:
+    """w as one row, with α: as the last step left them or, where rounding has shown, w of the least primal objective; stalled
+    with the α that violates KKT least."""
     ended = state.closed if state.done or state.stalled else None
     alpha = state.upper * np.clip(state.pulled(), 0.0, 1.0) if ended is None else ended.alpha
-    w, rho = (ended.w, ended.rho) if ended is not None and state.done else (state.w, -state.b)
+    w, rho = (state.w, -state.b) if state.kept is None else (state.kept[1], -state.kept[2])
+    if ended is not None and state.done:
+        w, rho = ended.w, ended.rho
     return as_one_row(w[1:], state.names, state.problem.rows.n_features, rho, _of_all(state, alpha))
 
 
-def nearest(state: _State) -> tuple[Floats, float]:
+def nearest(state: State) -> tuple[Floats, float]:
     """The feasible α (n,) of least violation so far, and that; 0 and infinity where there is none."""
     if state.closed is None:
         return np.zeros(state.problem.n), inf
     return _of_all(state, state.closed.alpha), state.closed.violation
 
 
+def primal(state: State) -> float:
+    """The least primal objective that a run was seen to have, by its own products; infinity where it was not looked at."""
+    return inf if state.kept is None else state.kept[0]
+
+
 @np.errstate(over="ignore", invalid="ignore")  # as in advance
-def _approach(state: _State, seed: int) -> None:
+def _approach(state: State, seed: int) -> None:
     """Begins where dual coordinate ascent, which knows no bias, gets soon; elsewhere leaves w and α at 0."""
     if not (state.upper * state.rows.sqnorms()).max(initial=0.0) <= _ASCENT_SQUARE:
         return
@@ -238,33 +234,21 @@ def _approach(state: _State, seed: int) -> None:
     state.w, state.products, state.centre, state.s = w, products, form.alpha / state.upper, _ASCENT_S
 
 
-def _of_all(state: _State, alpha: Floats) -> Floats:
+def _of_all(state: State, alpha: Floats) -> Floats:
     found = np.zeros(state.problem.n)
     found[state.used] = np.minimum(alpha, state.problem.upper[state.used])
     return found
 
 
-def _samples(whole: _Part, d: int, seed: int) -> tuple[_Part, list[tuple[float, _Part]]]:
-    """What to begin with, and what comes after: each sample has all rows of the one before."""
-    n, order = len(whole.used), permutation(seed, 0, len(whole.used))
-    first, wider = whole, list[tuple[float, _Part]]()
-    for each, least, last_s in _SAMPLES[::-1]:
-        few = max(each * d, least)
-        if n >= _SAMPLE_WORTH * few:
-            wider.insert(0, (last_s, first))
-            first = whole.take(np.sort(order[:few]), few / n)
-    return first, wider
-
-
-def _is_over(state: _State) -> bool:
+def _is_over(state: State) -> bool:
     """Whether the sample has served."""
     return state.s >= state.wider[0][0] or state.steps >= state.turned + _SAMPLE_STEPS or state.done or state.stalled
 
 
-def _turn_to(state: _State, s: float, part: _Part) -> None:
+def _turn_to(state: State, s: float, part: Part) -> None:
     """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
     state.used, state.rows, state.y, state.upper = part
-    state.gram, state.closed = SetGram(part.rows, part.upper), None
+    state.gram, state.closed, state.kept = SetGram(part.rows, part.upper), None, None
     state.done = state.stalled = False
     state.turned, state.violation, state.s = state.steps, nan, s
     state.most_s = state.promised = inf
@@ -276,7 +260,7 @@ def _turn_to(state: _State, s: float, part: _Part) -> None:
 # --- one step -------------------------------------------------------------------------------------------------------------
 
 
-def _step(state: _State) -> None:
+def _step(state: State) -> None:
     """Newton's step, or the end of a round where the smoothed loss is all but flat."""
     seen = look(state.products, state.b, state.s, state.centre, state.upper, state.y, state.alpha)
     state.folded += state.fold(seen.change)  # rows that stay at a bound cost nothing
@@ -289,7 +273,8 @@ def _step(state: _State) -> None:
     if direction is None or state.steps >= MOST_STEPS:
         state.centre = np.clip(seen.pulled, 0.0, 1.0)
         _close(state)
-        state.stalled = not state.done
+        if not state.done:
+            _stall(state)
         return
     dw, db = direction
     promised = -float(slope_w @ dw) - slope_b * db
@@ -305,12 +290,12 @@ def _step(state: _State) -> None:
     state.steps += 1
 
 
-def _is_flat(state: _State, way: float, slope_w: Floats, slope_b: float) -> bool:
+def _is_flat(state: State, way: float, slope_w: Floats, slope_b: float) -> bool:
     """Whether what the slopes take from the dual is little beside what the way from the centre does."""
     return float(slope_w @ slope_w) + slope_b * slope_b / (state.s * float(state.upper.sum())) <= _ROUND_SHARE * way
 
 
-def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tuple[Floats, float] | None:
+def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tuple[Floats, float] | None:
     """The step (Δw, Δb) to the minimum of the parabola that touches the smoothed loss; None where it leaves float64's range.
 
     Where no row bends it, b is taken to have the curvature of one.
@@ -327,7 +312,7 @@ def _newton(state: _State, theta: Floats, slope_w: Floats, slope_b: float) -> tu
     return -down - db * across, db
 
 
-def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
+def _length(state: State, pulled: Floats, dw: Floats, along: Floats) -> float:
     """How far to go: 1, or where that leaves too much of the slope, doubled until it rises and then halved between."""
     across, own = float(state.w @ dw), float(dw @ dw)
 
@@ -345,7 +330,7 @@ def _length(state: _State, pulled: Floats, dw: Floats, along: Floats) -> float:
     return length
 
 
-def _end_round(state: _State) -> None:
+def _end_round(state: State) -> None:
     """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be.
 
     There what steps have kept up to date is computed anew, without the rounding that they left.
@@ -369,20 +354,36 @@ def _end_round(state: _State) -> None:
     state.s *= _GROWTH
 
 
-def _stay_or_go_back(state: _State, gains: bool) -> None:
+def _stay_or_go_back(state: State, gains: bool) -> None:
     """Of s, where it cannot grow; it goes back to less, and the rest to the least violation, where that s gains nothing."""
     state.most_s, best = state.s, state.closed
+    _keep(state)
     if gains:
         return
     if best is None or min(best.s, state.s) < _BACK * _LEAST_S:
-        state.stalled = True
+        _stall(state)
         return
     state.s = state.most_s = min(best.s, state.s) / _BACK
     state.w, state.b, state.centre = best.w, -best.rho, best.alpha / state.upper
     state.products = state.dots(state.w)
 
 
-def _close(state: _State) -> None:
+def _keep(state: State) -> None:
+    """Keeps w and b where their primal objective is the least so far: from a smaller s they may not come as far again."""
+    loss = float(state.upper @ np.maximum(0.0, 1.0 - state.y * (state.products + state.b)))
+    primal = 0.5 * float(state.w @ state.w) + loss
+    if primal < (inf if state.kept is None else state.kept[0]):
+        state.kept = primal, state.w, state.b
+
+
+def _stall(state: State) -> None:
+    """Ends with the w and b of the least primal objective."""
+    state.products = state.dots(state.w)
+    _keep(state)
+    state.stalled = True
+
+
+def _close(state: State) -> None:
     """Makes the centre a feasible point; done if that violates KKT by eps at most."""
     point = feasible(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s)
     if point is None:

@@ -13,12 +13,12 @@ K[active, changed]·Δβ then brings F up to date. Now and again variables that 
 the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
-Linear machines of few features can be out of reach for pair steps, above all where features are not scaled: once a share of
-the work that Newton steps on w take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where
-features are so large that no α in float64 makes w good enough, that w itself is the solution; so is the better one of the two
-where a run is cut short on the way (smo_w.py). On other kernels, polynomials of features that are not scaled above all, a run
-of at most 4096 variables that has done as much as steps through the interior of the box would take turns to these
-(smo_interior.py).
+Machines linear in few features can be out of reach for pair steps, above all where these are not scaled: under the linear
+kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w take
+is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α in
+float64 makes w good enough, that w itself is the solution; so is the better one of the two where a run is cut short on the way
+(smo_w.py). On other kernels, and where monomials are too many, a run of at most 4096 variables that has done as much as steps
+through the interior of the box would take turns to these (smo_interior.py).
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
@@ -58,7 +58,7 @@ from svmkit.solvers.smo_state import (
     use_float64,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
-from svmkit.solvers.smo_w import better_on_the_way, go_on_to_w, look_for_w, may_look_for_w
+from svmkit.solvers.smo_w import better_on_the_way, features_of_w, go_on_to_w, look_for_w, w_is_quicker
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -134,6 +134,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         drift2=float(dual.start @ dual.start),
         pace=Pace(m, eps),
         span=Span(),
+        w_features=features_of_w(problem),
     )
 
 
@@ -161,9 +162,9 @@ def advance(state: State, budget: int) -> Progress:
             _open_round(state)
         else:
             left -= _go_on(state, state.block, left)
-        if state.stalled and may_look_for_w(state) and state.pace.w_is_left():
-            state.stalled = False
+        if state.stalled and state.w_features and state.pace.w_is_left():
             look_for_w(state)
+            state.stalled = state.to_w is None
         if state.stalled and may_go_inside(state) and state.pace.interior_is_left():
             state.stalled = False
             go_inside(state)
@@ -217,7 +218,7 @@ def _open_round(state: State) -> None:
     if state.violation <= state.eps:
         _check(state)
         return
-    if _worth_looking_for_w(state):
+    if w_is_quicker(state, _work(state)):
         look_for_w(state)
         return
     if may_go_inside(state) and state.pace.interior_is_quicker(_work(state)):
@@ -283,12 +284,6 @@ def _newton(state: State) -> bool:
     state.drift2 += float((beta - active.beta) @ (beta - active.beta))
     active.beta = beta
     return True
-
-
-def _worth_looking_for_w(state: State) -> bool:
-    """Whether so much has been done that these pay."""
-    rows = state.problem.rows
-    return may_look_for_w(state) and state.pace.w_is_quicker(_work(state), len(rows.data), rows.n_features)
 
 
 def _steps(state: State, block: Block, budget: int) -> int:

@@ -1,8 +1,9 @@
 """Block SMO's way through the interior of the box, for problems of few variables on which pair steps crawl (interior.py).
 
 Where features are not scaled, a polynomial kernel's values lie so far apart that pair steps do not get near the optimum in any
-number; a few dozen Newton steps do. They are taken one at a time, since calls of ``advance`` are short, while β stays where it
-was. It then goes where they have led, if the primal objective is less there.
+number; a few dozen Newton steps do. (Where its monomials are few, steps on w are the better way: smo_w.py.) They are taken one
+at a time, since calls of ``advance`` are short, while β stays where it was. It then goes where they have led, if the primal
+objective is less there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from svmkit.data import Floats
 from svmkit.engine.interior import Interior
 from svmkit.problem import Solution
 from svmkit.solvers.smo_state import State, as_solution, current, note, take, use_float64
-from svmkit.solvers.smo_w import may_look_for_w
 
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB.
 MOST = 4096
@@ -24,7 +24,7 @@ MOST = 4096
 
 def may_go_inside(state: State) -> bool:
     """Whether there are few enough, and Newton steps on w would not be the better way."""
-    return len(state.variables.row_of) <= MOST and not may_look_for_w(state)
+    return len(state.variables.row_of) <= MOST and not state.w_features
 
 
 def go_inside(state: State) -> None:

@@ -45,7 +45,8 @@ class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
     of a block; ``K_is_whole``: it has all of them. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β of ``least_primal``. ``to_w``: newton.py's state on the way to w; ``by_w``: what that led to. ``interior``:
+    ``best``: the β of ``least_primal``. ``w_features``: in how many f is linear, 0 if that does not serve; ``to_w``: the way to
+    w, under way (smo_w.py); ``by_w``: what that led to. ``interior``:
     steps through the interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the
     least violation.
     """
@@ -63,6 +64,7 @@ class State:
     previous: Ints
     pace: Pace
     span: Span
+    w_features: int
     block: Block | None = None
     steps: int = 0
     rounds: int = 0

@@ -1,16 +1,24 @@
-"""Block SMO's way by w, for linear machines of few features: Newton steps on w (newton.py) in place of pair steps on α.
+"""Block SMO's way by w, for machines linear in few features: Newton steps on w (newton.py) in place of pair steps on α.
 
-They are taken a few at a time, since calls of ``advance`` are short, while β stays where it was. Where they have ended, β goes
-to the α that violates least, if the primal objective is less there; and where features are so large that rounding hides the
-optimum from every α, w itself is the solution. So it is, where it is the better one, of a run that is cut short on the way.
+The features are the rows' own or, of a polynomial kernel, their monomials (monomials.py). Steps are taken a few at a time,
+since calls of ``advance`` are short, while β stays where it was. Where they have ended, β goes to the α that violates least,
+if the primal objective is less there; and where features are so large that rounding hides the optimum from every α, w itself
+is the solution, of monomials as an expansion over as many rows. Where kernel values, being rounded, lose what w is worth,
+another way begins on fewer of these, of which they lose less. w is the solution, too, where it is the better one, of a run that
+is cut short on the way.
 """
 
 from __future__ import annotations
 
 from math import ceil
+from typing import NamedTuple
+
+import numpy as np
 
 from svmkit.certificate import certify
-from svmkit.problem import LINEAR, Solution
+from svmkit.engine import linear
+from svmkit.engine.monomials import Turned, count, turned
+from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import newton
 from svmkit.solvers.smo_state import State, current, note, take
 from svmkit.trace import Progress
@@ -18,24 +26,53 @@ from svmkit.trace import Progress
 #: Newton steps that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share of
 #: the objective, are at an optimum that rounding hides.
 _HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
+#: Columns of turned monomials below such shares of the first are left out: of the first way and, while the expansion's primal
+#: objective is above w's own by more than such a share of it, of those after it.
+_LEAST, _LOST = (2.0**-52, 2.0**-28, 2.0**-24), 0.01
+#: Monomials at most, and values of them in all: these take 28 bytes each, 470 MB, while they are made.
+_MOST_MONOMIALS, _MOST_VALUES = 1024, 1 << 24
 
 
-def may_look_for_w(state: State) -> bool:
-    """Whether the rows are linear and of features that are not too many for Newton steps on w."""
-    return state.problem.kernel.kind == LINEAR and state.problem.rows.n_features <= newton.MOST_FEATURES
+class Way(NamedTuple):
+    """Under way: newton.py's state and, of a polynomial kernel, the features it works on and how many ways were before it."""
+
+    steps: newton.State
+    monomials: Turned | None
+    before: int
 
 
-def look_for_w(state: State) -> None:
-    """Begins; steps come by ``go_on_to_w``."""
-    state.to_w = newton.start(state.problem, newton.Options(), 0.5 * state.eps, 0)
+def features_of_w(problem: Problem) -> int:
+    """In how many features f is linear; 0 where they are none or too many for Newton steps on w, monomials as many as rows."""
+    if problem.kernel.kind == LINEAR:
+        return problem.rows.n_features if problem.rows.n_features <= newton.MOST_FEATURES else 0
+    if not count(1, problem.kernel):
+        return 0
+    found = count(len(linear.feature_names(problem.rows)), problem.kernel)
+    return found if found <= min(_MOST_MONOMIALS, problem.n - 1, _MOST_VALUES // problem.n) else 0
+
+
+def w_is_quicker(state: State, work: float) -> bool:
+    """Whether after so much ``work``, in kernel values, Newton steps on w may be the shorter way; True once at most."""
+    return state.w_features > 0 and state.pace.w_is_quicker(work, _nonzeros(state), state.w_features)
+
+
+def look_for_w(state: State, before: int = 0) -> None:
+    """Begins; steps come by ``go_on_to_w``. Of monomials beyond float64's range nothing is begun, now or later."""
+    problem, monomials = state.problem, None
+    if problem.kernel.kind != LINEAR:
+        monomials = turned(problem.rows, problem.kernel, _LEAST[before])
+        if monomials is None:
+            state.w_features = 0
+            return
+        problem = Problem(monomials.rows, problem.y, problem.upper, Kernel(LINEAR), problem.bias)
+    state.to_w = Way(newton.start(problem, newton.Options(), 0.5 * state.eps, 0), monomials, before)
 
 
 def go_on_to_w(state: State, budget: int) -> int:
     """As many Newton steps as take the time of ``budget`` pair steps, one at least; returns how many pair steps these were."""
-    rows = state.problem.rows
-    each = ceil(state.pace.w_step_work(len(rows.data), rows.n_features) / (2 * len(state.K)))
+    each = ceil(state.pace.w_step_work(_nonzeros(state), state.w_features) / (2 * len(state.K)))
     n_steps = max(1, budget // each)
-    ended = newton.advance(state.to_w, n_steps)
+    ended = newton.advance(state.to_w.steps, n_steps)
     if ended.done or ended.stalled:
         _arrive(state, ended)
     return n_steps * each
@@ -45,24 +82,57 @@ def better_on_the_way(state: State, found: Solution) -> Solution:
     """``found`` or, on the way to w, that w: the one of the lesser primal objective."""
     if state.to_w is None:
         return found
-    return min((found, newton.solution(state.to_w)), key=lambda each: certify(state.problem, each).primal)
+    return _better(state.problem, found, _by_w(state.problem, state.to_w))
+
+
+def _better(problem: Problem, one: Solution, other: Solution) -> Solution:
+    """The one of the lesser primal objective."""
+    return min((one, other), key=lambda each: certify(problem, each).primal)
+
+
+def _nonzeros(state: State) -> int:
+    rows = state.problem.rows
+    return len(rows.data) if state.problem.kernel.kind == LINEAR else rows.n * state.w_features
+
+
+def _by_w(problem: Problem, way: Way) -> Solution:
+    """The solution that w is: itself, or the rows whose monomials span all others' with what it takes of each: no α."""
+    found = newton.solution(way.steps)
+    if way.monomials is None:
+        return found
+    w = np.zeros(way.monomials.rows.n_features + 1)
+    w[found.basis.indices] = found.basis.data
+    basis, no_origin = problem.rows.take(way.monomials.pivots), np.full(len(way.monomials.pivots), -1)
+    return Solution(basis, no_origin, way.monomials.expansion(w[1:]), found.rho, alpha=found.alpha)
 
 
 def _arrive(state: State, ended: Progress) -> None:
     """Takes all variables to where w led, if they are better off there; stalled where rounding hides the optimum."""
-    found, state.to_w = state.to_w, None
+    way, state.to_w = state.to_w, None
     state.evaluations_before += ended.kernel_evaluations
     take(state, current(state)[0])  # a violation by F that many steps have kept may be rounding
     note(state)
     beta, before = state.variables.whole.beta, state.least_primal
-    alpha, least = newton.nearest(found)
+    alpha, least = newton.nearest(way.steps)
     take(state, state.problem.y * alpha)
     note(state)
-    state.by_w = newton.solution(found)
-    hidden = ended.stalled and least > _HIDDEN * state.eps
-    if hidden:
-        certificate = certify(state.problem, state.by_w)
-        hidden = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
+    found = _by_w(state.problem, way)
+    certificate = certify(state.problem, found)
+    state.by_w = found if state.by_w is None else _better(state.problem, state.by_w, found)
+    rounding = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
+    hidden = way.before > 0 or (ended.stalled and least > _HIDDEN * state.eps and rounding)
     state.stalled = hidden
     if not (hidden or state.least_primal < before):
         take(state, beta)
+    lost = way.monomials is not None and not certificate.primal <= (1.0 + _LOST) * newton.primal(way.steps)
+    if hidden and lost:
+        _begin_again(state, way.before + 1)
+
+
+def _begin_again(state: State, before: int) -> None:
+    """On fewer monomials; after the last of these ways w has no other."""
+    if before == len(_LEAST):
+        state.w_features = 0
+        return
+    look_for_w(state, before)
+    state.stalled = state.to_w is None

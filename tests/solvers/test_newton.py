@@ -14,7 +14,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats, Rows, dense_rows
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
-from svmkit.solvers import newton
+from svmkit.solvers import newton, newton_samples
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -26,7 +26,7 @@ def weighted(n: int, d: int, bias: Bias, C: float = 1.0) -> Problem:
     return replace(problem(X, y, Kernel(LINEAR), C * np.random.default_rng(n).uniform(0.5, 2.0, n)), bias=bias)
 
 
-def smoothed_loss(state: newton._State, w: Floats, b: float) -> float:
+def smoothed_loss(state: newton.State, w: Floats, b: float) -> float:
     """½‖w‖² + Σ C_i (a_i² − a′_i²)/2s + … as a function of w and b, from its definition: a maximum over each a_i in [0, 1]."""
     Z, y = state.rows.to_dense()[:, 1:], state.y
     z = 1 - y * (Z @ w + b)
@@ -34,7 +34,7 @@ def smoothed_loss(state: newton._State, w: Floats, b: float) -> float:
     return float(0.5 * w @ w + state.upper @ (a * z - (a - state.centre) ** 2 / (2 * state.s)))
 
 
-def slopes(state: newton._State, w: Floats, b: float) -> Floats:
+def slopes(state: newton.State, w: Floats, b: float) -> Floats:
     """Of the smoothed loss along w and b, by differences."""
     place = np.append(w, b)
     steps = 1e-6 * np.eye(len(place))
@@ -72,7 +72,7 @@ def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: B
     state = newton.start(case, newton.Options(), 1e-4, 0)
     end_round, rounds = newton._end_round, []
 
-    def looked_at(state: newton._State) -> None:
+    def looked_at(state: newton.State) -> None:
         moved = np.clip(state.pulled(), 0, 1) - state.centre
         way = float(state.upper @ moved**2) / state.s
         slope = slopes(state, state.w[1:], state.b)[: 6 if bias == "free" else 5]
@@ -127,7 +127,7 @@ def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bi
     case = weighted(400, 5, bias, C=10.0)
     case = replace(case, upper=case.upper * (np.arange(400) % 7 > 0))
     plain = run(newton, case, newton.Options(), eps=1e-8)
-    monkeypatch.setattr(newton, "_SAMPLES", tuple((0, few, 2.0 ** (2 + number)) for number, few in enumerate(sizes)))
+    monkeypatch.setattr(newton_samples, "_SAMPLES", tuple((0, few, 2.0 ** (2 + number)) for number, few in enumerate(sizes)))
     found = []
     for seed in (1, 1, 2):
         state = newton.start(case, newton.Options(), 1e-8, seed)
@@ -198,7 +198,7 @@ def test_no_costs_are_met_by_nothing(bias: Bias) -> None:
 
 
 def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
+    monkeypatch.setattr(newton_samples, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
     monkeypatch.setattr(newton, "_SAMPLE_STEPS", 3)
     state, sizes = newton.start(weighted(400, 5, "free", C=10.0), newton.Options(), 1e-8, 1), []
     while not newton.advance(state, 1).ended:
@@ -313,6 +313,25 @@ def test_nothing_moves_where_no_step_helps() -> None:
     state = newton.start(Problem(rows, np.array([1.0, -1.0]), np.ones(2), Kernel(LINEAR)), newton.Options(), 1e-3, 0)
     assert newton.advance(state, EVERY).stalled
     assert newton.solution(state).n_support == 0
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_stalled_run_keeps_the_least_primal_objective_it_came_by(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features of 1 to 10¹²: s goes back, and from there w does not come as far again."""
+    X, y = points(300, 8, seed=2, noise=0.2)
+    hard = replace(problem(np.abs(X) * 10.0 ** np.linspace(0, 12, 8), y, Kernel(LINEAR), 100.0), bias=bias)
+    at_rounds = []
+    keep = newton._keep
+    monkeypatch.setattr(newton, "_keep", lambda state: (keep(state), at_rounds.append(primal_of(state)))[0])
+    state = newton.start(hard, newton.Options(), 1e-3, 0)
+    assert newton.advance(state, EVERY).stalled
+    assert at_rounds[-1] > 10 * min(at_rounds)
+    assert newton.primal(state) == min(at_rounds)
+    assert certify(hard, newton.solution(state)).primal == pytest.approx(min(at_rounds), rel=1e-9)
+
+
+def primal_of(state: newton.State) -> float:
+    return float(0.5 * state.w @ state.w + state.upper @ np.maximum(0.0, 1.0 - state.y * (state.products + state.b)))
 
 
 def test_zoo_steps_are_few() -> None:

@@ -1,0 +1,120 @@
+"""Block SMO's way by w under polynomials of few features; test_smo.py has it for the linear kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+
+from svmkit.certificate import certify
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem
+from svmkit.solvers import smo, smo_pace, smo_state, smo_w
+from svmkit.solvers.base import run as solve
+from svmkit.trace import Status
+
+#: Kernel values from 1 to 10⁹.
+SQUARE = Kernel(POLYNOMIAL, 1 / 4, 1.0, 2)
+
+
+def unscaled(n: int, kernel: Kernel = SQUARE, C: float = 1.0, bias: str = "free") -> Problem:
+    """Features of sizes from 1 to 200, all positive."""
+    X, y = zoo.points(n, 4, seed=n, noise=0.2)
+    X = np.abs(X) * np.array([1.0, 200.0, 3.0, 80.0])
+    return replace(zoo.problem(X, y, kernel, C), bias=bias)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("kernel", [SQUARE, Kernel(POLYNOMIAL, 1 / 4, 0.0, 2)], ids=str)
+@pytest.mark.parametrize("n", [300, 5000])
+def test_polynomials_of_features_that_are_not_scaled_converge(n: int, kernel: Kernel, bias: str) -> None:
+    """5,000 rows are too many for steps through the interior; pair steps alone are nowhere near after 10⁷."""
+    problem = unscaled(n, kernel, bias=bias)
+    found = solve(smo, problem, smo.Options(), eps=1e-3)
+    assert found.steps < 1_000_000
+    K = oracle.kernel_matrix(problem)
+    beta = oracle.beta_of(problem, found.solution)
+    assert oracle.violation(K, problem, beta) <= 1e-3
+    assert oracle.best_gap(K, problem, beta) <= 1e-3 * problem.upper.sum()
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_it_is_the_optimum_that_pair_steps_find(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = zoo.points(400, 4, seed=9, noise=0.2)
+    problem = replace(zoo.problem(X, y, Kernel(POLYNOMIAL, 0.5, 1.0, 3), 10.0), bias=bias)
+    found = []
+    for share in (np.inf, 0.0):
+        monkeypatch.setattr(smo_pace, "_W_SHARE", share)
+        state = smo.start(problem, smo.Options(), 1e-5, 0)
+        while not (progress := smo.advance(state, 10**9)).done:
+            assert not progress.stalled
+        found.append(progress.steps)
+        beta = oracle.beta_of(problem, smo.solution(state))
+        K = oracle.kernel_matrix(problem)
+        assert oracle.violation(K, problem, beta) <= 1e-5 + 1e-9
+        found.append(oracle.dual_objective(K, y, beta))
+    assert found[2] < found[0]
+    assert found[3] == pytest.approx(found[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_where_rounding_hides_the_optimum_w_is_an_expansion_over_few_rows(bias: str) -> None:
+    """Features of sizes from 10⁻² to 10³, cubed: no α in float64 is near, 20 rows at most and their coefficients are."""
+    X, y = zoo.points(5000, 4, seed=1, noise=0.2)
+    X = np.abs(X) * np.array([1e-2, 300.0, 3.0, 1000.0])
+    problem = replace(zoo.problem(X, y, Kernel(POLYNOMIAL, 1 / 4, 0.0, 3), 1.0), bias=bias)
+    found = solve(smo, problem, smo.Options(), eps=1e-3)
+    assert found.status is Status.STALLED
+    assert found.solution.n_support <= 20
+    assert (found.solution.origin == -1).all()
+    assert least_primal(problem, 2.0**-52) * (1 - 1e-9) <= found.certificate.primal <= 1.02 * least_primal(problem, 2.0**-24)
+    own = replace(found.solution, alpha=None)  # what the model file holds
+    assert certify(problem, own).primal == pytest.approx(found.certificate.primal, rel=1e-9)
+
+
+def least_primal(problem: Problem, least: float) -> float:
+    """Of the linear problem on monomials, by newton.py, whose own tests show its optimum."""
+    monomials = smo_w.turned(problem.rows, problem.kernel, least)
+    assert monomials is not None
+    mapped = replace(problem, rows=monomials.rows, kernel=Kernel(LINEAR))
+    return solve(smo_w.newton, mapped, smo_w.newton.Options(), eps=1e-3).certificate.primal
+
+
+def test_a_run_cut_short_on_the_way_has_the_better_of_both() -> None:
+    problem = unscaled(5000)
+    state = smo.start(problem, smo.Options(), 1e-3, 0)
+    while state.to_w is None:
+        smo.advance(state, 1)
+    primal = []
+    while state.to_w is not None:
+        by_alpha, found = (certify(problem, each).primal for each in (smo_state.solution_of(state), smo.solution(state)))
+        assert found <= by_alpha
+        primal.append(found)
+        smo.advance(state, 1)
+    assert primal[-1] < 0.99 * primal[0]
+
+
+def test_monomials_beyond_float64_are_not_begun() -> None:
+    """Kernel values of 10³⁰⁸ and more: pair steps are left as they are."""
+    X, y = zoo.points(30, 2, seed=1)
+    problem = zoo.problem(1e103 * X, y, Kernel(POLYNOMIAL, 1.0, 0.0, 3), 1.0)
+    state = smo.start(problem, smo.Options(), 1e-3, 0)
+    assert state.w_features == 4
+    smo_w.look_for_w(state)
+    assert (state.w_features, state.to_w) == (0, None)
+
+
+def test_it_is_for_few_features_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = zoo.points(40, 5, seed=1)
+
+    def features(kernel: Kernel) -> int:
+        return smo_w.features_of_w(zoo.problem(X, y, kernel))
+
+    assert features(Kernel(LINEAR)) == 5
+    assert features(Kernel(POLYNOMIAL, 1.0, 0.0, 2)) == 15
+    assert features(Kernel(POLYNOMIAL, 1.0, 1.0, 3)) == 0  # 56 of 40 rows
+    assert features(Kernel(RBF, 1.0)) == 0
+    monkeypatch.setattr(smo_w, "_MOST_VALUES", 15 * 40 - 1)
+    assert features(Kernel(POLYNOMIAL, 1.0, 0.0, 2)) == 0
