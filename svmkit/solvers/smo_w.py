@@ -10,6 +10,7 @@ is cut short on the way.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
@@ -118,6 +119,8 @@ def _arrive(state: State, ended: Progress) -> None:
     note(state)
     found = _by_w(state.problem, way)
     certificate = certify(state.problem, found)
+    if certificate.dual < 0.0:
+        found = replace(found, alpha=np.zeros(state.problem.n))  # as a dual point it says more
     state.by_w = found if state.by_w is None else _better(state.problem, state.by_w, found)
     rounding = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
     hidden = way.before > 0 or (ended.stalled and least > _HIDDEN * state.eps and rounding)

@@ -70,6 +70,7 @@ def test_where_rounding_hides_the_optimum_w_is_an_expansion_over_few_rows(bias: 
     assert found.solution.n_support <= 20
     assert (found.solution.origin == -1).all()
     assert least_primal(problem, 2.0**-52) * (1 - 1e-9) <= found.certificate.primal <= 1.02 * least_primal(problem, 2.0**-24)
+    assert found.certificate.dual >= 0  # that of α = 0, at least
     own = replace(found.solution, alpha=None)  # what the model file holds
     assert certify(problem, own).primal == pytest.approx(found.certificate.primal, rel=1e-9)
 
