@@ -88,7 +88,7 @@ def _figures(pair: Pair, result: SolverResult) -> PairReport:
         progress="*",
         iterations=result.steps,
         nu=float(alpha.sum() / upper.sum()) if upper.min() == upper.max() else None,
-        objective=-result.certificate.dual,
+        objective=0.0 - result.certificate.dual,
         rho=solution.rho,
         n_support=int(np.count_nonzero(alpha)),
         n_bounded=int((alpha >= upper[solution.origin]).sum()),
