@@ -27,6 +27,8 @@ from svmkit.trace import Progress
 #: Newton steps that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share of
 #: the objective, are at an optimum that rounding hides.
 _HIDDEN, _HIDDEN_GAP = 100.0, 1e-5
+#: So they are, of monomials, where rounding may make so many times the violation that is left: pair steps would only crawl.
+_DROWNED = 10.0
 #: Columns of turned monomials below such shares of the first are left out: of the first way and, while the expansion's primal
 #: objective is above w's own by more than such a share of it, of those after it.
 _LEAST, _LOST = (2.0**-52, 2.0**-28, 2.0**-24), 0.01
@@ -123,7 +125,8 @@ def _arrive(state: State, ended: Progress) -> None:
         found = replace(found, alpha=np.zeros(state.problem.n))  # as a dual point it says more
     state.by_w = found if state.by_w is None else _better(state.problem, state.by_w, found)
     rounding = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
-    hidden = way.before > 0 or (ended.stalled and least > _HIDDEN * state.eps and rounding)
+    drowned = way.monomials is not None and certificate.noise > _DROWNED * least
+    hidden = way.before > 0 or (ended.stalled and rounding and (least > _HIDDEN * state.eps or drowned))
     state.stalled = hidden
     if not (hidden or state.least_primal < before):
         take(state, beta)
