@@ -58,6 +58,8 @@ _SLOPE_SHARE = 0.1
 #: A step that promises less than this share of Σ α no sum would show, yet slopes are small squared, so they can still fall:
 #: such a step is lost in rounding if it also promises more than the second number times the one before.
 _ROUNDING, _FALLING = 2.0**-52, 0.25
+#: By such a share of its terms a margin is rounded, b by that of itself, w by that of its largest.
+_ROUNDED = 2.0**-51
 #: Rounding grows with s. Where s is at its largest and α's violation no longer falls to the first number times the least so
 #: far, s goes back from where that was found by the second number, to no less than the third.
 _LOWER, _BACK, _LEAST_S = 0.7, 64.0, 1.0
@@ -281,13 +283,21 @@ def _step(state: State) -> None:
     along = state.dots(dw)
     length = _length(state, seen.pulled, dw, along + db)
     promised *= length
-    if promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised:
+    lost = promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised
+    if lost or not _moves(state, length * dw, length * db, along, length):
         _end_round(state)
         return
     state.promised = promised
     state.w, state.b = state.w + length * dw, state.b + length * db
     state.products += length * along
     state.steps += 1
+
+
+def _moves(state: State, dw: Floats, db: float, along: Floats, length: float) -> bool:
+    """Whether w or b goes farther than the largest of w, and b, are rounded or, if not, a margin farther than it is."""
+    if float(np.abs(dw).max()) > _ROUNDED * float(np.abs(state.w).max()) or abs(db) > _ROUNDED * abs(state.b):
+        return True
+    return bool(np.any(np.abs(length * along + db) > _ROUNDED * (np.abs(state.products) + abs(state.b))))
 
 
 def _is_flat(state: State, way: float, slope_w: Floats, slope_b: float) -> bool:
