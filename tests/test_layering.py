@@ -53,6 +53,7 @@ SHARED = {
         "base",
         "newton",
         "lasvm_selection",
+        "newton_ascent",
         "newton_point",
         "newton_samples",
         "pegasos_linear",

@@ -30,11 +30,11 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
-from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution, as_one_row
+from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
+from svmkit.solvers.newton_ascent import near_optimum
 from svmkit.solvers.newton_point import Point, feasible
 from svmkit.solvers.newton_samples import Part, samples
-from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
 SUMMARY = "augmented Lagrangian: the exact optimum of linear problems with few features, so after a map for any kernel"
@@ -49,8 +49,8 @@ MOST_FEATURES = 4096
 _FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
 #: After how many steps on a sample the next one takes over, wherever s is.
 _SAMPLE_STEPS = 30
-#: Visits to a row by dual coordinate ascent, and the gap above which it is too slow; the s then; the C_i ‖x_i‖² it can take.
-_ASCENT, _ASCENT_S, _ASCENT_SQUARE = ((2, 0.5), (8, 0.02)), 8.0, 1e12
+#: The s where dual coordinate ascent leads near the optimum.
+_ASCENT_S = 8.0
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -146,7 +146,7 @@ class State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
-    """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or what _approach leaves."""
+    """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or near the optimum."""
     used = np.flatnonzero(problem.upper > 0)
     rows, names = linear.narrowed(problem.rows)
     if rows.form == "sparse":
@@ -170,7 +170,9 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         state.closed = Point(np.zeros(n), state.w, float(np.sign(minus - plus)), 0.0, state.s)
         state.done, state.violation = True, 0.0
     elif not wider:
-        _approach(state, seed)
+        made, state.evaluations = near_optimum(whole, len(names), eps, seed)
+        if made is not None:
+            state.w, state.products, state.centre, state.s = made.w, made.products, made.alpha / state.upper, _ASCENT_S
     return state
 
 
@@ -213,27 +215,6 @@ def nearest(state: State) -> tuple[Floats, float]:
 def primal(state: State) -> float:
     """The least primal objective that a run was seen to have, by its own products; infinity where it was not looked at."""
     return inf if state.kept is None else state.kept[0]
-
-
-@np.errstate(over="ignore", invalid="ignore")  # as in advance
-def _approach(state: State, seed: int) -> None:
-    """Begins where dual coordinate ascent, which knows no bias, gets soon; elsewhere leaves w and α at 0."""
-    if not (state.upper * state.rows.sqnorms()).max(initial=0.0) <= _ASCENT_SQUARE:
-        return
-    form = LinearForm(Problem(state.rows, state.y, state.upper, Kernel(LINEAR), "none"), True, state.eps, seed)
-    for visits, most in _ASCENT:
-        left = visits * state.rows.n
-        while left > 0 and not (form.done or form.stalled):
-            left -= form.visit(left, inf)
-        state.evaluations += visits * state.rows.n - left
-        found, w = form.solution().basis, np.zeros(len(state.w))
-        w[found.indices] = found.data
-        products = state.dots(w)
-        dual = float(form.alpha.sum()) - 0.5 * float(w @ w)
-        primal = 0.5 * float(w @ w) + float(state.upper @ np.maximum(0.0, 1.0 - state.y * products))
-        if not primal - dual <= most * primal:
-            return
-    state.w, state.products, state.centre, state.s = w, products, form.alpha / state.upper, _ASCENT_S
 
 
 def _of_all(state: State, alpha: Floats) -> Floats:

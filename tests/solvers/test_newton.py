@@ -163,7 +163,7 @@ def test_ascent_first_leads_to_the_same_optimum(
     assert state.w[1:] == pytest.approx(w, rel=1e-9, abs=1e-12)
     assert state.products == pytest.approx(state.rows.to_dense()[:, 1:] @ w, rel=1e-9, abs=1e-12)
     found = run(newton, case, newton.Options(), eps=1e-6)
-    monkeypatch.setattr(newton, "_approach", lambda state, seed: None)
+    monkeypatch.setattr(newton, "near_optimum", lambda *_: (None, 0))
     plain = run(newton, case, newton.Options(), eps=1e-6)
     assert found.status is plain.status is Status.CONVERGED
     assert found.certificate.dual == pytest.approx(plain.certificate.dual, rel=1e-9)
@@ -313,6 +313,16 @@ def test_nothing_moves_where_no_step_helps() -> None:
     state = newton.start(Problem(rows, np.array([1.0, -1.0]), np.ones(2), Kernel(LINEAR)), newton.Options(), 1e-3, 0)
     assert newton.advance(state, EVERY).stalled
     assert newton.solution(state).n_support == 0
+
+
+def test_steps_that_move_nothing_end_a_round() -> None:
+    """Features of very different size, the largest far beyond where a margin of 1 shows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(1, 10, (200, 12)) * 10.0 ** np.arange(0, 24, 2)
+    case = problem(X, np.where(rng.random(200) < 0.5, 1.0, -1.0), Kernel(LINEAR))
+    state = newton.start(case, newton.Options(), 1e-3, 0)
+    assert newton.advance(state, EVERY).stalled
+    assert state.steps < newton.MOST_STEPS // 2
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
