@@ -6,7 +6,7 @@ matrix Φ (n, D) of all rows' φ, Φᵀ = Q R with the columns pivoted, Rᵀ = �
 size from the first to the last. Its pivots are rows of the data whose φ span those of all: what is linear in the features
 is an expansion over them.
 
-Memory    4 n·D doubles while they are made, 1½ n·D kept
+Memory    3½ n·D doubles while they are made, 1½ n·D kept
 Time      n·D² multiplications
 """
 

@@ -20,7 +20,7 @@ Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, nan
+from math import inf, isfinite, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,8 +213,11 @@ def nearest(state: State) -> tuple[Floats, float]:
 
 
 def primal(state: State) -> float:
-    """The least primal objective that a run was seen to have, by its own products; infinity where it was not looked at."""
-    return inf if state.kept is None else state.kept[0]
+    """The least primal objective of a run at its end, by its own products."""
+    if state.kept is not None:
+        return state.kept[0]
+    assert state.closed is not None
+    return _primal(state, state.closed.w, -state.closed.rho, linear.dots(state.rows, state.closed.w))
 
 
 def _of_all(state: State, alpha: Floats) -> Floats:
@@ -338,7 +341,7 @@ def _end_round(state: State) -> None:
         least = inf if state.closed is None else state.closed.violation
         _close(state)
         if last and not state.done:
-            _stay_or_go_back(state, state.violation <= _LOWER * least)
+            _stay_or_go_back(state, isfinite(state.violation) and state.violation <= _LOWER * least)
             return
     else:
         state.centre = centre
@@ -361,10 +364,13 @@ def _stay_or_go_back(state: State, gains: bool) -> None:
 
 def _keep(state: State) -> None:
     """Keeps w and b where their primal objective is the least so far: from a smaller s they may not come as far again."""
-    loss = float(state.upper @ np.maximum(0.0, 1.0 - state.y * (state.products + state.b)))
-    primal = 0.5 * float(state.w @ state.w) + loss
+    primal = _primal(state, state.w, state.b, state.products)
     if primal < (inf if state.kept is None else state.kept[0]):
         state.kept = primal, state.w, state.b
+
+
+def _primal(state: State, w: Floats, b: float, products: Floats) -> float:
+    return 0.5 * float(w @ w) + float(state.upper @ np.maximum(0.0, 1.0 - state.y * (products + b)))
 
 
 def _stall(state: State) -> None:

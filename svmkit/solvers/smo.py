@@ -45,12 +45,13 @@ from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
-from svmkit.solvers.smo_interior import better_inside, go_inside, go_on_inside, may_go_inside
+from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
     note,
+    primal_of,
     refresh,
     return_to_the_best,
     solution_of,
@@ -58,7 +59,7 @@ from svmkit.solvers.smo_state import (
     use_float64,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
-from svmkit.solvers.smo_w import better_on_the_way, features_of_w, go_on_to_w, look_for_w, w_is_quicker
+from svmkit.solvers.smo_w import features_of_w, go_on_to_w, look_for_w, on_the_way, w_is_quicker
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -189,17 +190,21 @@ def _go_on(state: State, block: Block, budget: int) -> int:
     if finished or block.steps == most:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
         _close_round(state, block)
+        state.stalled |= state.pace.has_stalled(state.steps)
     if state.by_need is not None and state.by_need.given_up:
         use(state, Engine(state.problem.rows, state.problem.kernel))
     if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
         use_float64(state)  # rounding may have made the block's kernel indefinite
-    state.stalled |= state.pace.has_stalled(state.steps)
     return used
 
 
 def solution(state: State) -> Solution:
-    """The solution so far."""
-    return better_inside(state, better_on_the_way(state, solution_of(state)))
+    """The solution so far: of a run that is cut short, that of the least primal objective on any way."""
+    found = solution_of(state)
+    if state.done or state.stalled:
+        return found
+    ways = [way for way in (state.by_w, on_the_way(state), inside(state)) if way is not None]
+    return min([found, *ways], key=lambda each: primal_of(state.problem, each)) if ways else found
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------------

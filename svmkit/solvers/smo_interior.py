@@ -12,7 +12,6 @@ from math import ceil
 
 import numpy as np
 
-from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine.interior import Interior
 from svmkit.problem import Solution
@@ -55,12 +54,9 @@ def go_on_inside(state: State, budget: int) -> int:
     return n_steps * each
 
 
-def better_inside(state: State, found: Solution) -> Solution:
-    """``found`` or, on the way through the interior, what that has led to: the one of the lesser primal objective."""
-    if state.interior is None:
-        return found
-    inside = as_solution(state, _reached(state), 0.0 - state.interior[1].level)
-    return min((found, inside), key=lambda each: certify(state.problem, each).primal)
+def inside(state: State) -> Solution | None:
+    """On the way through the interior, what that has led to."""
+    return None if state.interior is None else as_solution(state, _reached(state), 0.0 - state.interior[1].level)
 
 
 def _reached(state: State) -> Floats:

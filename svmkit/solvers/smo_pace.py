@@ -1,5 +1,5 @@
-"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps on α or on w would be quicker than more
-rounds, and whether it has stalled.
+"""How a run of block SMO comes down: whether the minimum is near, whether Newton steps on α or on w, or steps through the
+interior, would be quicker than more rounds, and whether it has stalled.
 
 Work is counted in kernel values. Rounds crawl near the minimum where K is ill-conditioned: what they have left to do is judged
 by what halving the violation has cost of late, Newton steps by the cube of the number of free variables.
@@ -25,9 +25,8 @@ _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
 #: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
 _W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
-
-#: So does a step through the interior: to begin with, a variable squared and cubed. They begin when as much is done as so many
-#: take.
+#: Steps through the interior take as long as so many kernel values: to begin with, a variable squared and cubed. They begin
+#: when as much is done as so many of them take.
 _INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS = 8e6, 50.0, 0.006, 20
 
 

@@ -7,6 +7,7 @@ alone makes a larger one, for β = 0 has one of at most 2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf, isnan
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,14 @@ def return_to_the_best(state: State) -> None:
     if state.best is not None:
         take(state, state.best)
     by_w, state.by_w = state.by_w, None
-    if by_w is not None and certify(state.problem, by_w).primal < certify(state.problem, solution_of(state)).primal:
+    if by_w is not None and primal_of(state.problem, by_w) < primal_of(state.problem, solution_of(state)):
         state.by_w = by_w
+
+
+def primal_of(problem: Problem, found: Solution) -> float:
+    """The primal objective, infinity where kernel values overflow."""
+    primal = certify(problem, found).primal
+    return inf if isnan(primal) else primal
 
 
 def take(state: State, beta: Floats) -> None:

@@ -21,7 +21,7 @@ from svmkit.engine import linear
 from svmkit.engine.monomials import Turned, count, turned
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import newton
-from svmkit.solvers.smo_state import State, current, note, take
+from svmkit.solvers.smo_state import State, current, note, primal_of, take
 from svmkit.trace import Progress
 
 #: Newton steps that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share of
@@ -32,7 +32,7 @@ _DROWNED = 10.0
 #: Columns of turned monomials below such shares of the first are left out: of the first way and, while the expansion's primal
 #: objective is above w's own by more than such a share of it, of those after it.
 _LEAST, _LOST = (2.0**-52, 2.0**-28, 2.0**-24), 0.01
-#: Monomials at most, and values of them in all: these take 28 bytes each, 470 MB, while they are made.
+#: Monomials at most, and the largest degree; and values of them in all, which take 28 bytes each, 470 MB, while they are made.
 _MOST_MONOMIALS, _MOST_VALUES = 1024, 1 << 24
 
 
@@ -45,10 +45,11 @@ class Way(NamedTuple):
 
 
 def features_of_w(problem: Problem) -> int:
-    """In how many features f is linear; 0 where they are none or too many for Newton steps on w, monomials as many as rows."""
+    """In how many features f is linear, by the largest number where these are its own; 0 where there are none or too many for
+    Newton steps on w, or monomials as many as rows."""
     if problem.kernel.kind == LINEAR:
         return problem.rows.n_features if problem.rows.n_features <= newton.MOST_FEATURES else 0
-    if not count(1, problem.kernel):
+    if not count(1, problem.kernel) or problem.kernel.degree > _MOST_MONOMIALS:
         return 0
     found = count(len(linear.feature_names(problem.rows)), problem.kernel)
     return found if found <= min(_MOST_MONOMIALS, problem.n - 1, _MOST_VALUES // problem.n) else 0
@@ -81,16 +82,9 @@ def go_on_to_w(state: State, budget: int) -> int:
     return n_steps * each
 
 
-def better_on_the_way(state: State, found: Solution) -> Solution:
-    """``found`` or, on the way to w, that w: the one of the lesser primal objective."""
-    if state.to_w is None:
-        return found
-    return _better(state.problem, found, _by_w(state.problem, state.to_w))
-
-
-def _better(problem: Problem, one: Solution, other: Solution) -> Solution:
-    """The one of the lesser primal objective."""
-    return min((one, other), key=lambda each: certify(problem, each).primal)
+def on_the_way(state: State) -> Solution | None:
+    """On the way to w, that w."""
+    return None if state.to_w is None else _by_w(state.problem, state.to_w)
 
 
 def _nonzeros(state: State) -> int:
@@ -123,12 +117,13 @@ def _arrive(state: State, ended: Progress) -> None:
     certificate = certify(state.problem, found)
     if certificate.dual < 0.0:
         found = replace(found, alpha=np.zeros(state.problem.n))  # as a dual point it says more
-    state.by_w = found if state.by_w is None else _better(state.problem, state.by_w, found)
+    if state.by_w is None or certificate.primal < primal_of(state.problem, state.by_w):
+        state.by_w = found
     rounding = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal
     drowned = way.monomials is not None and certificate.noise > _DROWNED * least
     hidden = way.before > 0 or (ended.stalled and rounding and (least > _HIDDEN * state.eps or drowned))
     state.stalled = hidden
-    if not (hidden or state.least_primal < before):
+    if not state.least_primal < before:
         take(state, beta)
     lost = way.monomials is not None and not certificate.primal <= (1.0 + _LOST) * newton.primal(way.steps)
     if hidden and lost:

@@ -172,7 +172,9 @@ def test_ascent_first_leads_to_the_same_optimum(
 def test_no_ascent_where_squares_are_beyond_it() -> None:
     case = weighted(80, 5, "none", 0.1)
     far = replace(case, rows=case.rows._replace(data=1e8 * case.rows.data))
-    assert not newton.start(far, newton.Options(), 1e-6, 0).w.any()
+    state = newton.start(far, newton.Options(), 1e-6, 0)
+    assert not state.w.any()
+    assert state.evaluations == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -339,6 +341,13 @@ def test_a_stalled_run_keeps_the_least_primal_objective_it_came_by(bias: Bias) -
     np.testing.assert_array_equal(found.basis.data, w[1:])
     assert (newton.primal(state), found.rho) == (best, -b)
     assert certify(state.problem, found).primal == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_the_least_primal_objective_of_a_run_that_converged_is_its_solutions(bias: Bias) -> None:
+    state = newton.start(weighted(40, 4, bias), newton.Options(), 1e-3, 0)
+    assert newton.advance(state, EVERY).done
+    assert newton.primal(state) == pytest.approx(certify(state.problem, newton.solution(state)).primal, rel=1e-12)
 
 
 def test_zoo_steps_are_few() -> None:

@@ -110,6 +110,22 @@ def test_a_run_cut_short_on_the_way_has_the_better_of_both() -> None:
     assert primal[-1] < 0.99 * primal[0]
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_run_cut_short_on_a_later_way_has_not_lost_the_first(bias: str) -> None:
+    """Features of sizes from .1 to 300, cubed: of the first way's w rounding takes more than it may."""
+    X, y = zoo.points(300, 4, seed=4, noise=0.2)
+    X = np.abs(X) * np.array([0.1, 150.0, 3.0, 300.0])
+    problem = replace(zoo.problem(X, y, Kernel(POLYNOMIAL, 1 / 4, 1.0, 3), 1.0), bias=bias)
+    state = smo.start(problem, smo.Options(), 1e-3, 0)
+    while state.by_w is None:
+        assert not smo.advance(state, 1).stalled
+    first = certify(problem, state.by_w).primal
+    assert state.to_w is not None
+    while not smo.advance(state, 1).stalled:
+        assert certify(problem, smo.solution(state)).primal <= first
+    assert certify(problem, smo.solution(state)).primal <= first
+
+
 def test_monomials_beyond_float64_are_not_begun() -> None:
     """Kernel values of 10³⁰⁸ and more: pair steps are left as they are."""
     X, y = zoo.points(30, 2, seed=1)
@@ -130,5 +146,6 @@ def test_it_is_for_few_features_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert features(Kernel(POLYNOMIAL, 1.0, 0.0, 2)) == 15
     assert features(Kernel(POLYNOMIAL, 1.0, 1.0, 3)) == 0  # 56 of 40 rows
     assert features(Kernel(RBF, 1.0)) == 0
+    assert smo_w.features_of_w(zoo.problem(X[:, :1], y, Kernel(POLYNOMIAL, 1.0, 0.0, 10**9))) == 0  # 1, but of 10⁹ factors
     monkeypatch.setattr(smo_w, "_MOST_VALUES", 15 * 40 - 1)
     assert features(Kernel(POLYNOMIAL, 1.0, 0.0, 2)) == 0

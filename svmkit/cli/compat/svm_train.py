@@ -137,7 +137,9 @@ def _train(call: Call) -> None:
     found = fit(dataset, config, on_progress=text.progress, on_machine=text.machine, on_warning=text.warning)
     text.fitted(found)
     with prefaced(complaint):
-        write_model(call.model, found.model, style="libsvm")
+        # rows that carry w in place of α: cut to 8 digits, their values would lose it
+        carries_w = bool((found.sv_index < 0).any())
+        write_model(call.model, found.model, style="native" if carries_w else "libsvm")
 
 
 def _refuse_what_is_missing(call: Call) -> None:

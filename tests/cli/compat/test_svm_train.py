@@ -16,12 +16,16 @@ import numpy as np
 import pytest
 from golden_data import GOLDEN, needs_tools
 from old_tools import Outcome, genuine, ours, start, without_compiling
-from zoo import named
+from zoo import named, points
 
 from svmkit.cli.compat import svm_train
 from svmkit.cli.compat.argv import Usage
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
+from svmkit.fit import fit
+from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.model_libsvm import read_model
+from svmkit.model import decision_values
 from svmkit.pairs import Pair
 from svmkit.solvers import pair
 from svmkit.solvers.base import run
@@ -398,3 +402,16 @@ def test_a_usage_error_imports_nothing_heavy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     modules = done.stdout.splitlines()[-1].split()
     assert not {"numpy", "numba", "scipy", "click"} & set(modules)
+
+
+def test_a_model_that_carries_w_in_its_rows_keeps_them_whole(tmp_path: Path) -> None:
+    """Cut to 8 digits, as the rows of other models are, they would say nothing of w: 48 % in place of 64."""
+    X, y = points(300, 4, seed=4, noise=0.2)
+    X = np.abs(X) * np.array([0.1, 150.0, 3.0, 300.0])
+    values = [" ".join(f"{i}:{value:.17g}" for i, value in enumerate(row, 1)) for row in X]
+    (tmp_path / "data").write_text("".join(f"{label:.0f} {line}\n" for label, line in zip(y, values, strict=True)))
+    argv = ["-q", "-t", "1", "-g", "0.25", "-r", "1", "data", "m"]
+    (tmp_path / "m").write_bytes(ours("svm-train", argv, tmp_path).files["m"])
+    dataset = read_dataset(str(tmp_path / "data"))
+    trained = decision_values(fit(dataset, TrainConfig(kernel="polynomial", gamma=0.25, coef0=1.0)).model, dataset.rows)
+    assert decision_values(read_model(str(tmp_path / "m")), dataset.rows) == pytest.approx(trained)
