@@ -393,7 +393,8 @@ def test_newton_steps_on_w_end_linear_runs_that_pair_steps_do_not(
         assert oracle.violation(K, problem, beta) <= 1e-3 + 1e-12 * np.abs(K).max()
         assert best - oracle.dual_objective(K, problem.y, beta) <= 1e-3 * problem.upper.sum()  # eps Σ C bounds the gap
     else:
-        assert oracle.dual_objective(K, problem.y, beta) < best
+        assert oracle.dual_objective(K, problem.y, smo_state.current(state)[0]) < best
+        assert certify(problem, smo.solution(state)).primal <= certify(problem, state.by_w).primal  # w is not lost for that
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
