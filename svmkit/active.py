@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from svmkit.assembly import Trained, assemble
+from svmkit.assembly import assemble
 from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
@@ -24,6 +24,7 @@ from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import Clock, Solver, SolverResult, finish, options_of
 from svmkit.trace import ActiveRow, Limits, Progress, Status
+from svmkit.trained import Trained
 
 #: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
 _FIRST_LOOK = 8

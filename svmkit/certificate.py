@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmkit.data import Bools, Floats, Rows
+from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.engine.packed import Real, training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
@@ -65,18 +65,33 @@ def total(certificates: Sequence[Certificate]) -> Certificate:
     )
 
 
-class DualPoint(NamedTuple):
-    """A feasible β (n,) of the problem of ``y``, ``upper``, ``kernel`` and ``bias``; its ``responses`` Kβ (n,) from float64
-    kernel values, and the ``largest`` |K_ii|.
+class DualPoints(NamedTuple):
+    """Feasible β of several problems, one after another, each with its ``y`` and ``upper``; Kβ, their ``responses``, are from
+    float64 kernel values. Of each problem (k,) where it begins, and the ``largest`` |K_ii|.
     """
 
+    starts: Ints
     y: Floats
     upper: Floats
     kernel: Kernel
     bias: Bias
-    largest: float
+    largest: Floats
     beta: Floats
     responses: Floats
+
+
+class Certificates(NamedTuple):
+    """Those of several problems, each field (k,)."""
+
+    primal: Floats
+    dual: Floats
+    gap: Floats
+    violation: Floats
+    noise: Floats
+
+    def of(self, number: int) -> Certificate:
+        """That of one of them."""
+        return Certificate(*(float(figures[number]) for figures in self))
 
 
 #: Of a solution whose examples are gone, or whose labels are not known, nothing is certified.
@@ -105,35 +120,46 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
         alpha = _feasible(problem, alpha)
         dual_responses = _own_responses(problem, problem.y * alpha, real)
     largest = float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
-    point = DualPoint(problem.y, problem.upper, problem.kernel, problem.bias, largest, problem.y * alpha, dual_responses)
-    found = _between(primal, norm2, point)
+    beta = problem.y * alpha
+    violation = kkt_violation(problem.y - dual_responses, beta, problem.y, problem.upper, problem.bias)
+    curvature, size = float(beta @ dual_responses), float(np.abs(beta).sum())
+    gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, largest, problem.kernel)
+    found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
     if real == "f4" and isnan(found.gap) and not problem.kernel.indefinite:
         return certify(problem, solution)
     return found
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_point(point: DualPoint, rho: float) -> Certificate:
-    """The same for f(x_i) = (Kβ)_i − rho."""
-    norm2 = float(point.beta @ point.responses)
-    hinge = np.maximum(0.0, 1.0 - point.y * (point.responses - rho))
-    return _between(0.5 * norm2 + float(point.upper @ hinge), norm2, point)
+def certify_points(points: DualPoints, rho: Floats) -> Certificates:
+    """The certificate of f(x_i) = (Kβ)_i − rho for each of several problems, rho (k,)."""
+    starts, y, beta = points.starts, points.y, points.beta
+    norm2 = np.add.reduceat(beta * points.responses, starts)
+    lengths = np.diff(np.append(starts, len(y)))
+    hinge = np.maximum(0.0, 1.0 - y * (points.responses - np.repeat(rho, lengths)))
+    primal = 0.5 * norm2 + np.add.reduceat(points.upper * hinge, starts)
+    alpha, size = np.add.reduceat(y * beta, starts), np.add.reduceat(np.abs(beta), starts)
+    gap = _gap(primal, norm2, alpha, norm2, size, points.largest, points.kernel)
+    can_rise, can_fall, F = *_movable(beta, y, points.upper), y - points.responses
+    most = np.maximum.reduceat(np.where(can_rise, F, -np.inf), starts)
+    least = np.minimum.reduceat(np.where(can_fall, F, np.inf), starts)
+    return Certificates(primal, gap.dual, gap.gap, _worst(most, least, points.bias), gap.noise)
 
 
-def _between(primal: float, norm2: float, point: DualPoint) -> Certificate:
-    """The certificate of a solution with this primal objective and ‖w‖², and of a dual point."""
-    curvature = float(point.beta @ point.responses)
-    size = float(np.abs(point.beta).sum())
-    noise = 2.0**-50 * size * point.largest
-    dual = float((point.y * point.beta).sum()) - 0.5 * (curvature + _hidden(point.kernel, curvature, size, point.largest))
-    definite = not point.kernel.indefinite and not min(norm2, curvature) < -noise * size
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=primal - dual if definite else nan,
-        violation=kkt_violation(point.y - point.responses, point.beta, point.y, point.upper, point.bias),
-        noise=noise,
-    )
+class _Gap(NamedTuple):
+    dual: Any
+    gap: Any
+    noise: Any
+
+
+def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, largest: Any, kernel: Kernel) -> _Gap:
+    """Of solutions with these primal objectives and ‖w‖², and dual points of Σα, βᵀKβ, Σ|β| and max |K_ii|; nan where K is
+    not positive semidefinite.
+    """
+    noise = 2.0**-50 * size * largest
+    dual = alpha - 0.5 * (curvature + _hidden(kernel, curvature, size, largest))
+    indefinite = kernel.indefinite | (np.minimum(norm2, curvature) < -noise * size)
+    return _Gap(dual, np.where(indefinite, nan, primal - dual), noise)
 
 
 def float32_margin(largest_kernel: float, weights2: float) -> float:
@@ -147,23 +173,31 @@ def float32_margin(largest_kernel: float, weights2: float) -> float:
 
 def kkt_violation(F: Floats, beta: Floats, y: Floats, upper: Floats, bias: Bias) -> float:
     """The violation defined at the top of this file; 0 where no pair (or coordinate) can move, nan where F has a nan."""
-    can_rise = beta < np.maximum(0.0, upper * y)
-    can_fall = beta > np.minimum(0.0, upper * y)
-    most = float(F[can_rise].max(initial=-np.inf))
-    least = float(F[can_fall].min(initial=np.inf))
+    can_rise, can_fall = _movable(beta, y, upper)
+    return float(_worst(F[can_rise].max(initial=-np.inf), F[can_fall].min(initial=np.inf), bias))
+
+
+def _movable(beta: Floats, y: Floats, upper: Floats) -> tuple[Bools, Bools]:
+    """Whether each β can rise, and whether it can fall."""
+    ends = upper * y
+    return beta < np.maximum(0.0, ends), beta > np.minimum(0.0, ends)
+
+
+def _worst(most: Any, least: Any, bias: Bias) -> Any:
+    """The violation where F is ``most`` at most among those that can rise, at ``least`` among those that can fall."""
     worst = most - least if bias == "free" else np.maximum(most, -least)
-    return abs(float(np.maximum(0.0, worst)))  # max() would drop a nan; abs() makes 0 of −0
+    return np.abs(np.maximum(0.0, worst))  # max() would drop a nan; abs() makes 0 of −0
 
 
-def _hidden(kernel: Kernel, curvature: float, size: float, largest: float) -> float:
+def _hidden(kernel: Kernel, curvature: Any, size: Any, largest: Any) -> Any:
     """What float64 rounding may have taken from βᵀKβ, with Σ|β| and max K_ii; else a bound made of it might be none.
 
     Every response may be off by the certificate's noise; with the linear kernel w alone is, by Σ|β| max‖x‖ times rounding.
     """
     if kernel.kind != LINEAR:
         return 2.0**-50 * size * size * largest
-    off = 2.0**-50 * size * sqrt(largest)
-    return off * (2.0 * sqrt(max(curvature, 0.0)) + off)
+    off = 2.0**-50 * size * np.sqrt(largest)
+    return off * (2.0 * np.sqrt(np.maximum(curvature, 0.0)) + off)
 
 
 def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:
@@ -259,8 +293,13 @@ def _norm2(problem: Problem, solution: Solution, responses: Floats) -> float:
 def balanced(alpha: Floats, y: Floats) -> Floats:
     """α with yᵀα = 0 to rounding, the heavier class scaled down; unchanged where it holds already."""
     positive, negative = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
-    if abs(positive - negative) <= 1e-10 * (positive + negative):
+    if is_balanced(positive, negative):
         return alpha
     side = 1.0 if positive > negative else -1.0
     factor = min(positive, negative) / max(positive, negative)
     return np.where(y == side, alpha * factor, alpha)
+
+
+def is_balanced(positive: Any, negative: Any) -> Any:
+    """Whether sums of α of the two classes are the same to rounding."""
+    return np.abs(positive - negative) <= 1e-10 * (positive + negative)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,11 +27,11 @@ from svmkit.pairs import (
     with_bias,
 )
 from svmkit.problem import LINEAR, Kernel
-from svmkit.schedule import time_spent
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Clock, Solver, SolverResult, options_of
 from svmkit.trace import Progress, Status, TraceRow
-from svmkit.training import Listeners, OnProgress, Training
+from svmkit.trained import Part, time_spent
+from svmkit.training import Listeners, OnMachines, OnProgress, Training
 from svmkit.warm import Warm, check_solver
 
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
@@ -58,28 +59,33 @@ _BY_MERIT = (
 
 @dataclass(frozen=True)
 class FitResult:
-    """A model, how each of its machines was found, and ``sv_index``, each support vector's training row (or −1)."""
+    """A model, the parts in which its machines were trained, and ``sv_index``, each support vector's training row (or −1)."""
 
     model: Model
-    machines: tuple[SolverResult, ...]
+    trained: tuple[Part, ...]
     status: Status
     sv_index: Ints
     seconds: float
 
+    @cached_property
+    def machines(self) -> tuple[SolverResult, ...]:
+        """How each machine was found."""
+        return tuple(result for part in self.trained for result in part.results())
+
     @property
     def steps(self) -> int:
         """Steps of all machines."""
-        return sum(machine.steps for machine in self.machines)
+        return sum(part.steps for part in self.trained)
 
     @property
     def kernel_evaluations(self) -> int:
         """Kernel evaluations of all machines."""
-        return sum(machine.kernel_evaluations for machine in self.machines)
+        return sum(part.kernel_evaluations for part in self.trained)
 
     @property
     def certificate(self) -> Certificate:
-        """That of all machines together."""
-        return total([machine.certificate for machine in self.machines])
+        """That of all machines together: sums of the objectives and gaps, the largest violation, nan where one is."""
+        return total([part.certificate for part in self.trained])
 
 
 def fit(
@@ -89,7 +95,7 @@ def fit(
     interrupted: Callable[[], bool] = lambda: False,
     on_progress: OnProgress | None = None,
     on_trace: Callable[[TraceRow], None] | None = None,
-    on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_machines: OnMachines | None = None,
     on_mapping: Callable[[str], None] = lambda doing: None,
     on_warning: Callable[[str], None] = lambda text: None,
     holdout: Dataset | None = None,
@@ -98,11 +104,12 @@ def fit(
     """Trains the model that ``config`` describes; with ``warm``, whose data ``dataset`` is then, from that model on.
 
     Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
-    ``on_machine(pair, result)``, as a machine is done, come in the order of the machines, one at a time, but from any thread;
-    with ``on_trace``, machines come one after another. ``on_mapping(text)`` hears what is done while a feature map is made. The
-    time limit is for all machines together (``TrainingTime`` says what counts), the other limits for each. A machine's held-out
-    error counts the held-out examples of its own classes. Raises DataError for data that cannot be trained on, UsageError for a
-    config that cannot, and Abandoned where time is up, or ``interrupted()``, before a feature map is made.
+    ``on_machines(count, each)``, as so many machines are done, where ``each()`` yields the pair and the result of each, come in
+    the order of the machines, one at a time, but from any thread; with ``on_trace``, machines come one after another.
+    ``on_mapping(text)`` hears what is done while a feature map is made. The time limit is for all machines together
+    (``TrainingTime`` says what counts), the other limits for each. A machine's held-out error counts the held-out examples of
+    its own classes. Raises DataError for data that cannot be trained on, UsageError for a config that cannot, and Abandoned
+    where time is up, or ``interrupted()``, before a feature map is made.
     """
     config.check()
     check_type(config)
@@ -130,7 +137,7 @@ def fit(
             return result
         return mapped.of_the_kernel(on_map.map, result, pair.problem(dataset, config, kernel))
 
-    machines = Training(
+    trained = Training(
         dataset=dataset if on_map is None else on_map.dataset,
         config=config,
         kernel=kernel if on_map is None else Kernel(LINEAR),
@@ -140,19 +147,18 @@ def fit(
         pairs=list(class_pairs(len(labels), multiclass)),
         solver=module,
         options=options,
-        listeners=Listeners(interrupted, on_progress, on_trace, on_machine),
+        listeners=Listeners(interrupted, on_progress, on_trace, on_machines),
         holdout=holdout if on_map is None else on_map.holdout,
         warm=warm,
         certified=certified,
         before_s=map_s,
     ).run()
     if on_map is not None:
-        model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, machines, config)
+        model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, trained, config)
     else:
-        model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, machines, multiclass)
-    results = tuple(machine.result for machine in machines)
-    status = max((result.status for result in results), key=_BY_MERIT.index, default=Status.CONVERGED)
-    return FitResult(model, results, status, sv_index, time_spent(machines) + map_s)
+        model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, trained, multiclass)
+    status = max((part.status for part in trained), key=_BY_MERIT.index, default=Status.CONVERGED)
+    return FitResult(model, tuple(trained), status, sv_index, time_spent(trained) + map_s)
 
 
 def _on_a_map(

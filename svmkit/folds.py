@@ -14,10 +14,9 @@ from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.model import answers
-from svmkit.pairs import Pair, group_classes, with_bias
-from svmkit.solvers.base import SolverResult
+from svmkit.pairs import group_classes, with_bias
 from svmkit.trace import Status
-from svmkit.training import OnProgress, later
+from svmkit.training import OnMachines, OnProgress, later
 
 
 class Folds(NamedTuple):
@@ -59,7 +58,7 @@ def cross_validate(
     every_fold: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     on_progress: OnProgress | None = None,
-    on_machine: Callable[[Pair, SolverResult], None] | None = None,
+    on_machines: OnMachines | None = None,
     on_mapping: Callable[[str], None] = lambda doing: None,
     on_fit: Callable[[FitResult], None] | None = None,
     on_warning: Callable[[str], None] = lambda text: None,
@@ -84,7 +83,7 @@ def cross_validate(
             config,
             interrupted=interrupted,
             on_progress=later(on_progress, time.perf_counter() - began),
-            on_machine=on_machine,
+            on_machines=on_machines,
             on_mapping=on_mapping,
             on_warning=on_warning,
         )

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from svmkit import mapped, maps
-from svmkit.assembly import Trained, assemble
+from svmkit.assembly import assemble
 from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Bools, Floats, Ints, Rows, dense_rows, stack
@@ -25,6 +25,7 @@ from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
 from svmkit.trace import Progress, Status
+from svmkit.trained import Trained
 
 _NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
 

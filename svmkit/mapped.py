@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmkit import maps
-from svmkit.assembly import Trained, assemble
+from svmkit.assembly import assemble
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows, dense_rows, stack
@@ -26,6 +26,7 @@ from svmkit.model import Machine, Model, class_pairs
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
+from svmkit.trained import Part, Trained
 
 #: Rows that are mapped at a time.
 _PART_ROWS = 1 << 15
@@ -108,10 +109,11 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
 
 
 def assemble_mapped(
-    mapped: Mapped, kernel: Kernel, labels: Ints, members: list[Ints], trained: list[Trained], config: TrainConfig
+    mapped: Mapped, kernel: Kernel, labels: Ints, members: list[Ints], parts: list[Part], config: TrainConfig
 ) -> tuple[Model, Ints]:
     """The model of machines trained on mapped data, and the training row that each of its support vectors is, or −1."""
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
+    trained = [part for part in parts if isinstance(part, Trained)]  # all of them: no solver of mapped data trains several
     if config.constant:
         trained = [_with_threshold(machine, mapped.map.dim, config.constant) for machine in trained]
     if not isinstance(mapped.map, NystroemMap):

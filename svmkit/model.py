@@ -105,10 +105,12 @@ def coefficients(model: Model) -> Floats:
     starts = model.class_starts
     for i in range(1, model.n_class):
         table[starts[i] : starts[i + 1], :i] = -0.0
-    for (i, j), machine in zip(model.pairs, model.machines, strict=True):
-        split = int(np.searchsorted(machine.index, starts[j]))  # rows of class i come first
-        table[machine.index[:split], j - 1] = machine.coef[:split]
-        table[machine.index[split:], i] = machine.coef[split:]
+    if model.machines:
+        lengths = [len(machine.index) for machine in model.machines]
+        first, second = (np.repeat(each, lengths) for each in np.triu_indices(model.n_class, 1))
+        index = np.concatenate([machine.index for machine in model.machines])
+        columns = np.where(index < starts[second], second - 1, first)  # rows of the first class stand above the second's
+        table[index, columns] = np.concatenate([machine.coef for machine in model.machines])
     return table
 
 

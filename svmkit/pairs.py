@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from svmkit._jit import compiled
 from svmkit.config import KERNELS, MOST_C, SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.model import REST
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
 from svmkit.solvers import solver as solver_named
+from svmkit.solvers.base import Several
 
 #: A sum of as many squares as memory holds is still a double.
 LARGEST_VALUE = 1e150
@@ -142,32 +144,72 @@ def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str],
 _LEAST_COST = 1e-150
 
 
-def costs(C: float, weights: Floats) -> Floats:
+def costs(C: float | Floats, weights: Floats) -> Floats:
     """C_i, C times the weight of each example and its class. Raises DataError where a square or a ratio of two is no double."""
     with np.errstate(over="ignore"):
         upper: Floats = C * weights
+    if (upper <= MOST_C).all() and ((upper >= _LEAST_COST) | (weights == 0)).all():
+        return upper
+    what = f"C {np.max(C):g}, or 1/(λ n), times an example's weights (-w, cost:) is"
     if not (upper <= MOST_C).all():
-        raise DataError(
-            f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is above {MOST_C:g}: its square has to be a double"
-        )
-    if not ((upper >= _LEAST_COST) | (weights == 0)).all():
-        raise DataError(
-            f"C {C:g}, or 1/(λ n), times an example's weights (-w, cost:) is below {_LEAST_COST:g}: its square has to be "
-            "a double; a weight of 0 leaves an example out"
-        )
-    return upper
+        raise DataError(f"{what} above {MOST_C:g}: its square has to be a double")
+    raise DataError(f"{what} below {_LEAST_COST:g}: its square has to be a double; a weight of 0 leaves an example out")
 
 
 def pair_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
     """The machine of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
-    negative = [c for c in range(len(members)) if c != i] if j == REST else [j]
-    classes = [members[c] for c in (i, *negative)]
-    together = np.concatenate(classes)
-    order = np.argsort(together, kind="stable")
-    index = together[order]
-    y = np.where(order < len(members[i]), 1.0, -1.0)
-    factor = np.repeat([factors[c] for c in (i, *negative)], [len(group) for group in classes])[order]
-    C = config.C if config.lam is None else lam_to_C(config.lam, len(index))
+    return pair_among(pairs_of(dataset, config, members, factors, [(i, j)]), 0)
+
+
+def pair_among(several: Several, number: int) -> Pair:
+    """One machine of several, sharing their arrays."""
+    here = slice(several.starts[number], several.starts[number + 1])
+    classes = int(several.positive[number]), int(several.negative[number])
+    return Pair(*classes, several.examples[here], several.y[here], several.upper[here])
+
+
+def pairs_of(
+    dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, pairs: list[tuple[int, int]]
+) -> Several:
+    """The machines ``pairs``, as ``pair_of`` has them."""
+    positive, negative = np.array(pairs, np.int64).T.copy()
+    groups, lengths = _groups(members, positive, negative)
+    second = np.where(negative == REST, len(members) + np.cumsum(negative == REST) - 1, negative)
+    sizes = lengths[positive] + lengths[second]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    examples, y = np.empty(starts[-1], np.int64), np.empty(starts[-1])
+    ends = np.cumsum(lengths)
+    _merge(np.concatenate(groups), ends - lengths, ends, positive, second, starts, examples, y)
+    factor = np.ones(dataset.n)
+    factor[np.concatenate(members)] = np.repeat(factors, lengths[: len(members)])
+    C: float | Floats = config.C
+    if config.lam is not None:
+        C = np.repeat([lam_to_C(config.lam, size) for size in sizes.tolist()], sizes)
     with np.errstate(over="ignore"):
-        weights = factor * dataset.weights[index]
-    return Pair(i, j, index, y, costs(C, weights))
+        weights = (factor * dataset.weights)[examples]
+    return Several(positive, negative, starts, examples, y, costs(C, weights))
+
+
+def _groups(members: list[Ints], positive: Ints, negative: Ints) -> tuple[list[Ints], Ints]:
+    """``members``, and after them the rest of each machine that has a class against the rest, in file order; their lengths."""
+    against = [c for c, other in zip(positive.tolist(), negative.tolist(), strict=True) if other == REST]
+    rests = [np.sort(np.concatenate([group for c, group in enumerate(members) if c != own])) for own in against]
+    groups = [*members, *rests]
+    return groups, np.array([len(group) for group in groups])
+
+
+@compiled("void(i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], f8[:])")
+def _merge(
+    groups: Any, begins: Any, ends: Any, positive: Any, second: Any, starts: Any, examples: Any, y: Any
+) -> None:  # fmt: skip
+    """Of each machine the examples of two groups, each in file order, in file order."""
+    for machine in range(len(positive)):
+        k, k_end = begins[positive[machine]], ends[positive[machine]]
+        m, m_end = begins[second[machine]], ends[second[machine]]
+        for place in range(starts[machine], starts[machine + 1]):
+            if m == m_end or (k < k_end and groups[k] < groups[m]):
+                examples[place], y[place] = groups[k], 1.0
+                k += 1
+            else:
+                examples[place], y[place] = groups[m], -1.0
+                m += 1

@@ -1,18 +1,17 @@
-"""Which machines of a model are trained in one call, whether on a thread each, and the time that their training has taken."""
+"""Which machines of a model are trained in one call, whether on a thread each, and the time that this has taken so far."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
 
-from svmkit.assembly import Trained
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
 from svmkit.solvers.base import Clock
 
-#: Work of a call for several machines at most, some twentieth of a second, and how many machines: interruptions and time limits
-#: are heard between calls, and threads should end together.
-_IN_ONE_CALL, _MOST_IN_ONE_CALL = 20_000_000, 64
+#: Work of a call for several machines at most, some twentieth of a second: interruptions and time limits are heard between
+#: calls, and threads should end together.
+_IN_ONE_CALL = 20_000_000
 #: Kernel values, times the nonzeros of a row, of a machine that is worth a thread of its own.
 _WORTH_A_THREAD = 16_000_000
 
@@ -29,10 +28,10 @@ def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[list[int]
     ``work_of`` says how much work, at most, a machine is when it is trained with others; inf where it cannot be.
     """
     jobs: list[list[int]] = []
-    so_far = inf
+    so_far, works = inf, {n: work_of(n) for n in set(sizes)}
     for number, n in enumerate(sizes):
-        work = work_of(n)
-        if so_far + work <= _IN_ONE_CALL and len(jobs[-1]) < _MOST_IN_ONE_CALL:
+        work = works[n]
+        if so_far + work <= _IN_ONE_CALL:
             jobs[-1].append(number)
             so_far += work
         else:
@@ -76,13 +75,3 @@ class TrainingTime:
         """A machine has been trained for so long."""
         if not self._beside:
             self._spent_s += seconds
-
-
-def time_spent(machines: list[Trained]) -> float:
-    """Seconds in which at least one machine was trained."""
-    spent = until_s = 0.0
-    for machine in sorted(machines, key=lambda machine: machine.since_s):
-        end_s = machine.since_s + machine.result.seconds
-        spent += max(0.0, end_s - max(machine.since_s, until_s))
-        until_s = max(until_s, end_s)
-    return spent

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmkit.assembly import Trained
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
 from svmkit.engine.kernels import cross_apply
 from svmkit.model import REST
-from svmkit.pairs import Pair, bias_of, pair_of
+from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
-from svmkit.solvers.base import Clock, Machine, Solver, SolverResult, Together, run
+from svmkit.solvers.base import Clock, Solver, SolverResult, Together, run
 from svmkit.trace import Limits, Progress, TraceRow
+from svmkit.trained import Part, Trained, TrainedTogether
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
+#: Hears how many machines have been trained and, where it calls the second argument, which and how.
+OnMachines = Callable[[int, Callable[[], Iterator[tuple[Pair, SolverResult]]]], None]
 
 
 class Listeners(NamedTuple):
@@ -32,7 +35,7 @@ class Listeners(NamedTuple):
     interrupted: Callable[[], bool]
     on_progress: OnProgress | None
     on_trace: Callable[[TraceRow], None] | None
-    on_machine: Callable[[Pair, SolverResult], None] | None
+    on_machines: OnMachines | None
 
 
 @dataclass
@@ -59,10 +62,10 @@ class Training:
     before_s: float
     _together: Together | None = field(init=False, default=None)
     _spent: TrainingTime = field(init=False)
-    _trained: list[Trained | None] = field(init=False)
+    _trained: list[Part | None] = field(init=False)
 
-    def run(self) -> list[Trained]:
-        """Every machine, in order."""
+    def run(self) -> list[Part]:
+        """Every machine, in order, one or several to a part."""
         sizes = sizes_of(self.members, self.pairs)
         self._together = together = self._offered(sizes)
         jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
@@ -70,7 +73,7 @@ class Training:
         self._spent = TrainingTime(self.before_s, beside)
         self._trained = [None] * len(self.pairs)
         run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)
-        return [machine for machine in self._trained if machine is not None]
+        return [part for part in self._trained if part is not None]
 
     def _offered(self, sizes: list[int]) -> Together | None:
         """What the solver has to train several machines in one call, where nothing is asked that needs each on its own."""
@@ -113,43 +116,51 @@ class Training:
             holdout_error=None if self.holdout is None else _holdout_error(self.holdout, self.labels, pair, self.kernel),
         )
         result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
-        self._done(number, pair, result, since_s, turn)
+        part = Trained(pair.examples, result, since_s)
+        self._done(number, part, lambda: iter([(pair, result)]), turn)
 
     def _train_together(self, together: Together, numbers: list[int], turn: Turn) -> None:
-        since_s, clock = self._spent.seconds(), Clock()
-        pairs = [self._pair(number) for number in numbers]
-        machines = [Machine(pair.examples, pair.y, pair.upper) for pair in pairs]
-        results = together.train(machines, bias_of(self.config), self.config.eps, self.config.max_iter)
-        each_s = clock.seconds() / len(numbers)
-        for number, pair, result in zip(numbers, pairs, results, strict=True):
-            if result is None:
-                self._train_alone(number, turn, each_s)
-                since_s = self._spent.seconds()
+        since_s, clock, config = self._spent.seconds(), Clock(), self.config
+        wanted = [self.pairs[number] for number in numbers]
+        machines = pairs_of(self.dataset, config, self.members, self.factors, wanted)
+        ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
+        each_s, converged = clock.seconds() / len(numbers), np.zeros(len(numbers), dtype=bool)
+        if ended is not None:
+            converged = ended.converged
+        cuts = [0, *(np.flatnonzero(np.diff(converged)) + 1).tolist(), len(numbers)]
+        for first, last in pairwise(cuts):
+            if ended is not None and converged[first]:
+                part = TrainedTogether(
+                    self.dataset.rows, machines.part(first, last), ended.part(machines.starts, first, last), each_s, since_s
+                )
+                if self.listeners.on_progress is not None:
+                    said = partial(self.listeners.on_progress, since_s + part.seconds, part.last_progress())
+                    turn.say(said, passing=True)
+                self._done(numbers[first], part, partial(_each, part), turn)
+                since_s += part.seconds
                 continue
-            if self.listeners.on_progress is not None:
-                turn.say(partial(self.listeners.on_progress, since_s + each_s, _last_of(result)), passing=True)
-            self._done(number, pair, replace(result, seconds=each_s), since_s, turn)
-            since_s += each_s
+            for number in numbers[first:last]:
+                self._train_alone(number, turn, each_s)
+            since_s = self._spent.seconds()
 
     def _pair(self, number: int) -> Pair:
         return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[number])
 
-    def _done(self, number: int, pair: Pair, result: SolverResult, since_s: float, turn: Turn) -> None:
-        self._spent.add(result.seconds)
-        self._trained[number] = Trained(pair.examples, result, since_s)
-        if self.listeners.on_machine is not None:
-            turn.say(partial(self.listeners.on_machine, pair, result))
+    def _done(self, number: int, part: Part, each: Callable[[], Iterator[tuple[Pair, SolverResult]]], turn: Turn) -> None:
+        self._spent.add(part.seconds)
+        self._trained[number] = part
+        if self.listeners.on_machines is not None:
+            turn.say(partial(self.listeners.on_machines, part.n_machines, each))
+
+
+def _each(part: TrainedTogether) -> Iterator[tuple[Pair, SolverResult]]:
+    for number, result in enumerate(part.results()):
+        yield pair_among(part.machines, number), result
 
 
 def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     """``on_progress`` for a part that begins at ``since_s`` of the whole's time."""
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
-
-
-def _last_of(result: SolverResult) -> Progress:
-    """The progress that a run with this result would have ended with."""
-    counts, violation = (result.steps, result.kernel_evaluations), result.certificate.violation
-    return Progress(*counts, violation, done=True, n_support=result.solution.n_support)
 
 
 def _holdout_error(holdout: Dataset, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float]:

@@ -172,14 +172,16 @@ def test_genuine_svm_predict_reads_such_models(name: str, monkeypatch: pytest.Mo
 def test_sums_and_lists_of_the_machines() -> None:
     seen: list[tuple[Pair, SolverResult]] = []
     dataset = dataset_of("three")
-    result = fit(dataset, TrainConfig(gamma=0.5), on_machine=lambda pair, found: seen.append((pair, found)))
+    result = fit(dataset, TrainConfig(gamma=0.5), on_machines=lambda count, each: seen.extend(each()))
     assert [(pair.positive, pair.negative) for pair, _ in seen] == [(0, 1), (0, 2), (1, 2)]
-    assert tuple(found for _, found in seen) == result.machines
+    for (_, found), machine in zip(seen, result.machines, strict=True):
+        assert_array_equal(found.solution.coef, machine.solution.coef)
+        assert (found.certificate, found.steps) == (machine.certificate, machine.steps)
     assert result.steps == sum(m.steps for m in result.machines) > 0
     assert result.kernel_evaluations == sum(m.kernel_evaluations for m in result.machines)
-    found = result.certificate
-    assert_allclose(found.gap, found.primal - found.dual)
-    assert found.violation == max(m.certificate.violation for m in result.machines)
+    whole = result.certificate
+    assert_allclose(whole.gap, whole.primal - whole.dual)
+    assert whole.violation == max(m.certificate.violation for m in result.machines)
     for pair, _ in seen:
         rows = pair.problem(dataset, TrainConfig(), result.model.kernel).rows
         assert_array_equal(rows.to_dense(), dataset.rows.take(pair.examples).to_dense())
@@ -210,7 +212,7 @@ def upper_of(config: TrainConfig, weight: list[float] | None = None) -> list[Flo
     rows = Rows.from_dense(np.arange(10.0).reshape(5, 2))
     pairs: list[Pair] = []
     dataset = Dataset(rows, np.array([3.0, 5, 5, 3, 4]), None if weight is None else np.array(weight))
-    fit(dataset, config, on_machine=lambda pair, _: pairs.append(pair))
+    fit(dataset, config, on_machines=lambda count, each: pairs.extend(pair for pair, _ in each()))
     return [pair.upper for pair in pairs]
 
 

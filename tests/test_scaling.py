@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from svmkit.cli.scaled_text import Words, scaled_lines
 from svmkit.data import Floats, Rows
+from svmkit.io.doubles import shortest
 from svmkit.io.libsvm_data import parse_dataset
-from svmkit.io.texts import each_once
 from svmkit.scaling import (
     LabelRange,
     Scaling,
@@ -33,7 +31,9 @@ MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)
 
 def scale(rows: Rows, scaling: Scaling) -> Rows:
     """What is written of ``rows``, read back."""
-    words = Words(lambda first, last: ["0"] * (last - first), " {}:".format, partial(each_once, repr))
+    words = Words(
+        lambda first, last: ["0"] * (last - first), " {}:".format, lambda values: shortest(values).without_zeros(values)
+    )
     text = b"".join(scaled_lines(rows, scaling.widened(rows.n_features), words))
     return parse_dataset(np.frombuffer(text, np.uint8), "text").rows if text else Rows.from_dense(np.zeros((0, 0)))
 

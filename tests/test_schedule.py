@@ -25,7 +25,7 @@ def work(n: int) -> float:
         ([10, 2000, 20, 30, 3000], [[0], [1], [2, 3], [4]]),  # those that are not small stand alone, and part the others
         ([1000] * 5, [[0, 1], [2, 3], [4]]),  # twenty million units of work
         ([2000, 2000], [[0], [1]]),
-        ([1] * 70, [list(range(64)), list(range(64, 70))]),
+        ([1] * 2600, [list(range(2500)), list(range(2500, 2600))]),
     ],
 )
 def test_small_machines_that_follow_one_another_go_together(sizes: list[int], expected: list[list[int]]) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from svmkit import _jit, parallel, schedule, solvers, training
 from svmkit import fit as fit_module
-from svmkit.assembly import Trained
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
@@ -23,10 +22,10 @@ from svmkit.fit import fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import class_pairs
-from svmkit.pairs import Pair
 from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
+from svmkit.trained import Trained, time_spent
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -97,11 +96,11 @@ def test_model_text_and_results_are_those_of_one_thread(solver: str, capfd: pyte
         text = TrainingText(False, 20, config)
         pairs: list[tuple[int, int]] = []
 
-        def machine(pair: Pair, result: SolverResult, say: Any = text.machine, pairs: list[Any] = pairs) -> None:
-            pairs.append((pair.positive, pair.negative))
-            say(pair, result)
+        def machines(count: int, each: Any, say: Any = text.machines, pairs: list[Any] = pairs) -> None:
+            pairs.extend((pair.positive, pair.negative) for pair, _ in each())
+            say(count, each)
 
-        found = fit(DATA, config, on_progress=text.progress, on_machine=machine)
+        found = fit(DATA, config, on_progress=text.progress, on_machines=machines)
         text.fitted(found)
         figures = [(m.steps, m.kernel_evaluations, m.certificate, m.report, m.status) for m in found.machines]
         outcomes.append((model_text(found.model), pairs, figures, found.sv_index.tolist(), capfd.readouterr()))
@@ -119,21 +118,28 @@ def test_cross_validation_says_the_same(capfd: pytest.CaptureFixture[str]) -> No
         text = TrainingText(False, 20, CONFIG)
         split = folds(DATA.y, 3, np.random.default_rng(2).integers(2**31, size=2 * DATA.n).tolist().__iter__().__next__)
         answers = cross_validate(
-            DATA, CONFIG, split, on_progress=text.progress, on_machine=text.machine, on_fit=text.fitted, on_warning=text.warning
+            DATA,
+            CONFIG,
+            split,
+            on_progress=text.progress,
+            on_machines=text.machines,
+            on_fit=text.fitted,
+            on_warning=text.warning,
         )
         outcomes.append((answers.tolist(), capfd.readouterr()))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][1].out.count("Total nSV") == 3
 
 
-def test_progress_is_of_the_first_unfinished_machine_in_time_that_only_grows() -> None:
+def test_progress_is_of_the_first_unfinished_machine_in_time_that_only_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver_with(monkeypatch)
     heard: list[tuple[int, float, Progress]] = []
     done: list[SolverResult] = []
     fit(
         DATA,
         CONFIG,
         on_progress=lambda seconds, progress: heard.append((len(done), seconds, progress)),
-        on_machine=lambda pair, result: done.append(result),
+        on_machines=lambda count, each: done.extend(result for _, result in each()),
     )
     for number, result in enumerate(done):
         (*_, last) = (progress for machine, _, progress in heard if machine == number)
@@ -159,7 +165,12 @@ def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: i
     solver_with(monkeypatch)
     heard: list[SolverResult] = []
     config = replace(CONFIG, eps=1e-9)
-    found = fit(DATA, config, interrupted=stopping_after(calls), on_machine=lambda pair, result: heard.append(result))
+    found = fit(
+        DATA,
+        config,
+        interrupted=stopping_after(calls),
+        on_machines=lambda count, each: heard.extend(result for _, result in each()),
+    )
     assert found.status is Status.INTERRUPTED
     assert tuple(heard) == found.machines
     assert len(found.machines) == N_MACHINES
@@ -235,7 +246,7 @@ def test_an_error_in_one_machine_comes_after_those_before_it(n_threads: int, mon
     heard: list[tuple[int, int]] = []
     data = replace(DATA, y=np.sort(DATA.y), rows=DATA.rows.take(np.argsort(DATA.y, kind="stable")))
     with pytest.raises(MemoryError, match="no room for 530 rows"):
-        fit(data, CONFIG, on_machine=lambda pair, result: heard.append((pair.positive, pair.negative)))
+        fit(data, CONFIG, on_machines=lambda count, each: heard.extend(pair[:2] for pair, _ in each()))
     assert heard == list(combinations(range(5), 2))[:3]
 
 
@@ -246,7 +257,7 @@ def test_a_trace_makes_machines_come_one_after_another() -> None:
         rows.append((len(done), row))
         threads_seen.add(threading.get_ident())
 
-    found = fit(DATA, CONFIG, on_trace=trace, on_machine=lambda pair, result: done.append(result))
+    found = fit(DATA, CONFIG, on_trace=trace, on_machines=lambda count, each: done.extend(result for _, result in each()))
     assert threads_seen == {threading.get_ident()}
     assert rows == [(number, row) for number, machine in enumerate(found.machines) for row in machine.trace]
 
@@ -257,5 +268,5 @@ def test_time_is_counted_once() -> None:
         Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
-    assert schedule.time_spent(machines) == 5.0
-    assert schedule.time_spent([]) == 0.0
+    assert time_spent(machines) == 5.0
+    assert time_spent([]) == 0.0

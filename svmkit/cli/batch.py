@@ -90,7 +90,7 @@ def _fit(
             config,
             interrupted=stop.interrupted,
             on_progress=machines.progress,
-            on_machine=machines.done,
+            on_machines=machines.done,
             on_mapping=reporter.doing,
             on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
             on_warning=reporter.warn,
@@ -106,7 +106,7 @@ def _save(result: FitResult, path: str) -> None:
 
 
 def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
-    values = report.training(result, path)
+    values = report.training(result, path) if as_json else {}  # of thousands of machines it would take its time
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)

@@ -36,7 +36,7 @@ def cross_validate(
                 split,
                 interrupted=stop.interrupted,
                 on_progress=machines.progress,
-                on_machine=machines.done,
+                on_machines=machines.done,
                 on_mapping=reporter.doing,
                 on_fit=lambda found: None if report.complete(found.status) else unfinished.append(found.status.value),
                 on_warning=reporter.warn,

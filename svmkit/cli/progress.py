@@ -10,16 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from svmkit.cli.cold_start import ColdStart
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
-
-if TYPE_CHECKING:
-    from svmkit.solvers.base import SolverResult
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
@@ -100,9 +96,9 @@ class MachineProgress:
         """What ``fit`` calls as its ``on_progress``."""
         self.reporter.show(lambda elapsed: self._describe(elapsed, seconds, progress))
 
-    def done(self, pair: object, result: SolverResult) -> None:
-        """What ``fit`` calls as its ``on_machine``."""
-        self.current += 1
+    def done(self, count: int, each: object) -> None:
+        """What ``fit`` calls as its ``on_machines``."""
+        self.current += count
 
     def _describe(self, elapsed: float, trained_s: float, progress: Progress) -> str:
         """``progress`` in words; only what is known is said. The time limit counts training alone."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +15,8 @@ from svmkit.cli.progress import Reporter
 from svmkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Floats
+    from svmkit.io.texts import Texts
     from svmkit.scaling import Scaling
 
 EPILOG = """\b
@@ -95,22 +95,26 @@ def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
     from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.io.files import atomic_output
     from svmkit.io.libsvm_data import line_heads
-    from svmkit.io.texts import each_once
     from svmkit.scaling import unscalable
 
     lost = unscalable(dataset.rows, scaling)
     if len(lost) or np.isinf(dataset.y).any():
         what = f"values of feature {lost[0]}" if len(lost) else "labels"
         raise OutputError(f"can't write {output}: scaled {what} leave the range of doubles; nothing was overwritten")
-    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, partial(each_once, _shortest))
+    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, _texts)
     with atomic_output(output) as out:
         for lines in scaled_lines(dataset.rows, scaling, words):
             out.write(lines)
 
 
-def _shortest(value: float) -> str:
-    """The shortest text that reads back as ``value``; 0 for one too small for a normal double, which no reader takes."""
-    return repr(value if abs(value) >= sys.float_info.min else math.copysign(0.0, value)).removesuffix(".0")
+def _texts(values: Floats) -> Texts:
+    """The shortest that read back as ``values``, none of 0; 0 for one too small for a normal double, which no reader takes."""
+    import numpy as np
+
+    from svmkit.io.doubles import shortest
+
+    normal = np.where(np.abs(values) >= sys.float_info.min, values, np.copysign(0.0, values))
+    return shortest(normal).without_zeros(values)
 
 
 def _measured(dataset: Dataset, lower: float, upper: float, labels: tuple[float, float] | None) -> Scaling:

@@ -1,7 +1,9 @@
-"""Small machines of one data set, each trained from β = 0 by steps over rows made by need, several in one compiled call.
+"""Small machines of one data set, each trained from β = 0 by steps over its own kernel matrix, several in one compiled call.
 
-A machine of a few hundred examples is trained in less time than Python takes to call what that needs. The rows of all of them
-are packed once; a machine is a list of rows. Steps and kernel values are bitwise those of by_need.py.
+A machine of a few hundred examples is trained in less time than Python takes to call what that needs. Those of one first class
+have much of their kernel matrices in common: values among the first class are the same in all of them, and those among a second
+class are the same whatever the first. So the values come in blocks, each made once, and a row of a machine's matrix is put
+together when a step first needs it. Steps and their results are bitwise those of by_need.py on the same values.
 """
 
 from __future__ import annotations
@@ -9,32 +11,46 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from svmkit._jit import ORDERED, Compiled, compiled
-from svmkit.data import Floats, Ints
-from svmkit.engine.by_need import LANES, LOOK, make, product_of, spread
-from svmkit.engine.columns import PACKED
-from svmkit.engine.kernels import Engine
+from svmkit._jit import ORDERED, Compiled, compiled, helper
+from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.by_need import LOOK, product_of
 from svmkit.engine.linear import add_row, dot_row
+from svmkit.engine.packed import renumbered
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
-from svmkit.engine.space import aligned, table_columns
-from svmkit.problem import LINEAR
+from svmkit.engine.space import aligned
 
 
-class Machines(NamedTuple):
-    """Machines one after another: the row and box of each variable, where each machine's begin (k + 1,), steps allowed (k,)."""
+class Blocks(NamedTuple):
+    """Float64 kernel values of machines with one first class: ``own`` (p, p) among it, ``across`` (p, Σq) between it and the
+    second class of each machine, ``others`` (Σq²) among each of these.
+    """
 
-    rows: Ints
-    lower: Floats
-    upper: Floats
+    own: Floats
+    across: Floats
+    others: Floats
+
+
+class Boxes(NamedTuple):
+    """Machines one after another: where each begins (k + 1,), steps allowed (k,); y = ±1, box and K_ii of each variable."""
+
     starts: Ints
     budgets: Ints
+    y: Floats
+    lower: Floats
+    upper: Floats
+    diagonal: Floats
+
+    def part(self, first: int, last: int) -> Boxes:
+        """Machines first … last − 1."""
+        starts, here = self.starts[first : last + 1], slice(self.starts[first], self.starts[last])
+        boxes = self.y[here], self.lower[here], self.upper[here], self.diagonal[here]
+        return Boxes(starts - starts[0], self.budgets[first:last], *boxes)
 
 
 class Ended(NamedTuple):
-    """β, and the kernel matrix times β from values in float64, of each variable; steps, kernel values used and whether the
-    steps ended by themselves, of each machine.
-    """
+    """β and Kβ of each variable; steps, kernel values used and whether the steps ended by themselves (1), of each machine."""
 
     beta: Floats
     product: Floats
@@ -42,76 +58,119 @@ class Ended(NamedTuple):
     evaluations: Ints
     finished: Ints
 
+    @staticmethod
+    def room_for(boxes: Boxes) -> Ended:
+        """Before the first step."""
+        return Ended(*np.zeros((2, len(boxes.y))), *np.zeros((3, len(boxes.budgets)), np.int64))
 
-def train_machines(engine: Engine, machines: Machines, diagonal: Floats, F: Floats, bias: bool, eps: float) -> Ended:
-    """Steps from β = 0, where F is given, until the violation by the F that steps keep is below ``eps``.
+    def part(self, starts: Ints, first: int, last: int) -> Ended:
+        """Machines first … last − 1, sharing memory; ``starts`` are those of the machines."""
+        some, here = slice(first, last), slice(starts[first], starts[last])
+        return Ended(self.beta[here], self.product[here], self.steps[some], self.evaluations[some], self.finished[some])
 
-    ``diagonal`` is K_ii of each variable, ``engine`` as ``by_need.RowsByNeed`` wants it; no machine has more than
-    ``by_need.MOST_WHOLE`` variables. With the linear kernel the product is taken by way of w, which loses less to rounding.
-    """
-    packed, kernel, width = engine.packed, engine.kernel, table_columns("f8")
-    sizes = np.diff(machines.starts)
-    most = int(sizes.max(initial=0))
-    n_tables, lines = -(-most // width), packed.n_features + 1
-    ended = Ended(np.zeros(len(F)), np.empty(len(F)), *np.zeros((3, len(sizes)), np.int64))
+
+def train_machines(blocks: Blocks, boxes: Boxes, bias: bool, eps: float, ended: Ended) -> None:
+    """Steps from β = 0 until the violation by the F that steps keep is below ``eps``, into ``ended``."""
+    most = int(np.diff(boxes.starts).max(initial=0))
     (_pair_machines if bias else _coordinate_machines)(
-        *(kernel.kind, kernel.coef0, kernel.degree, LANES, packed.indptr, packed.indices, packed.data, packed.half),
-        *(*machines, diagonal, F, eps, *ended),
-        *(aligned(shape, "f8") for shape in ((n_tables * lines, width), n_tables * width, (most, n_tables * width))),
-        *(np.empty(most, np.uint8), np.empty(most), np.empty(most), np.empty(lines)),
+        *(*blocks, *boxes, boxes.y.copy(), eps, *ended),
+        *(aligned((most, most), "f8"), np.empty(most, np.uint8), *np.empty((2, most)), np.empty(most, np.int64)),
     )
-    return ended
+
+
+def products_by_w(rows: Rows, examples: Ints, starts: Ints, beta: Floats) -> Floats:
+    """Kβ of each machine with the linear kernel, which by way of w loses less to rounding; ``examples`` are its rows."""
+    (narrow,) = renumbered(rows)
+    product = np.empty(len(beta))
+    _products_by_w(narrow.indptr, narrow.indices, narrow.data, examples, starts, beta, np.zeros(narrow.n_features + 1), product)
+    return product
+
+
+@helper(ORDERED)
+def _put_together(source: Any, K: Any, i: Any) -> None:
+    """Row i of a machine's K, where it is not there; ``place`` is that of each variable in its class."""
+    own, across, others, column, corner, n_second, y, place, made = source
+    if made[i] == 0:
+        made[i] = 1
+        row, at = K[i], place[i]
+        for t in range(len(y)):
+            if y[i] > 0.0:
+                row[t] = own[at, place[t]] if y[t] > 0.0 else across[at, column + place[t]]
+            elif y[t] > 0.0:
+                row[t] = across[place[t], column + at]
+            else:
+                row[t] = others[corner + at * n_second + place[t]]
 
 
 def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
     """Machines by ``steps``; as many rows as the steps before the look over ``steps_a_row`` say that most will be needed."""
 
     def entry(
-        kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any,
-        every: Any, lower: Any, upper: Any, starts: Any, budgets: Any, diagonal: Any, F: Any, eps: Any,
-        beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
-        W: Any, h: Any, K: Any, made: Any, up: Any, low: Any, w: Any,
+        own: Any, across: Any, others: Any, starts: Any, budgets: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
+        eps: Any, beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
+        K: Any, made: Any, up: Any, low: Any, place: Any,
     ) -> None:  # fmt: skip
-        width, lines = W.shape[1], len(w)
-        for machine in range(len(starts) - 1):
+        column = corner = 0
+        for machine in range(len(budgets)):
             a, b, budget = starts[machine], starts[machine + 1], budgets[machine]
             m = b - a
-            n_tables = (m + width - 1) // width
-            own, tables, halves = every[a:b], W[: n_tables * lines], h[: n_tables * width]
-            values, ready = K[:m], made[:m]
-            ready[:] = 0
-            spread(indptr, indices, data, half, own, tables, halves)
-            source = kind, coef0, degree, lanes, indptr, indices, data, half, own, tables, halves, ready
+            n_first = n_second = 0
+            for t in range(m):
+                made[t] = 0
+                if y[a + t] > 0.0:
+                    place[t] = n_first
+                    n_first += 1
+                else:
+                    place[t] = n_second
+                    n_second += 1
+            values = K[:m]
+            source = own, across, others, column, corner, n_second, y[a:b], place, made
             box = diagonal[a:b], F[a:b], beta[a:b], lower[a:b], upper[a:b], up[:m], low[:m]
             look = min(m // LOOK, budget)
             n = steps(source, values, *box, eps, look)
             if n == look:
-                n_ready = 0
+                n_made = 0
                 for i in range(m):
-                    n_ready += ready[i]
-                if n_ready >= look // steps_a_row:
+                    n_made += made[i]
+                if n_made >= look // steps_a_row:
                     for i in range(m):
-                        make(source, values, i)
+                        _put_together(source, values, i)
                 n += steps(source, values, *box, eps, budget - look)
             used[machine], finished[machine] = n, n < budget
             for i in range(m):
-                evaluated[machine] += m * ready[i]
-            if kind == LINEAR:
-                w[:] = 0.0
-                for i in range(m):
-                    if beta[a + i] != 0.0:
-                        evaluated[machine] += m
-                        add_row(indices, data, indptr[own[i]], indptr[own[i] + 1], beta[a + i], w)
-                for i in range(m):
-                    product[a + i] = dot_row(indices, data, indptr[own[i]], indptr[own[i] + 1], w)
-            else:
-                product_of(values, beta[a:b], product[a:b])
+                evaluated[machine] += m * made[i]
+            product_of(values, beta[a:b], product[a:b])
+            column += n_second
+            corner += n_second * n_second
 
-    arrays = "i8[:], f8[:], f8[:], i8[:], i8[:], f8[:], f8[:], f8, f8[:], f8[:], i8[:], i8[:], i8[:], "
-    work = "f8[:, :], f8[:], f8[:, :], u1[:], f8[:], f8[:], f8[:])"
-    rows = "void(i8, f8, i8, i8, " + PACKED.replace("R", "f8")
-    return compiled(rows + arrays + work, ORDERED, name=name)(entry)
+    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, "
+    return compiled(
+        "void(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:], i8[:])", ORDERED, name=name
+    )(entry)
 
 
-_pair_machines = _entry(pair_steps_over(make), 1, "pair_machines")
-_coordinate_machines = _entry(coordinate_steps_over(make), 2, "coordinate_machines")
+_pair_machines = _entry(pair_steps_over(_put_together), 1, "pair_machines")
+_coordinate_machines = _entry(coordinate_steps_over(_put_together), 2, "coordinate_machines")
+
+
+@compiled("void(i8[:], i4[:], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:])", ORDERED)
+def _products_by_w(
+    indptr: Any, indices: Any, data: Any, examples: Any, starts: Any, beta: Any, w: Any, product: Any
+) -> None:  # fmt: skip
+    """``w`` is 0 before and after."""
+    for machine in range(len(starts) - 1):
+        a, b = starts[machine], starts[machine + 1]
+        for i in range(a, b):
+            if beta[i] != 0.0:
+                add_row(indices, data, indptr[examples[i]], indptr[examples[i] + 1], beta[i], w)
+        for i in range(a, b):
+            product[i] = dot_row(indices, data, indptr[examples[i]], indptr[examples[i] + 1], w)
+        for i in range(a, b):
+            if beta[i] != 0.0:
+                for k in range(indptr[examples[i]], indptr[examples[i] + 1]):
+                    w[indices[k]] = 0.0
+
+
+def flat(blocks: list[Floats]) -> NDArray[np.float64]:
+    """Square blocks, one after another."""
+    return np.concatenate([block.ravel() for block in blocks])

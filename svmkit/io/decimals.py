@@ -75,7 +75,7 @@ def marks64() -> Any:
 
 
 @intrinsic
-def _high_product() -> Any:
+def high_product() -> Any:
     """high_product(a, b): the upper 64 bits of the 128-bit product."""
     from llvmlite import ir
     from numba import types
@@ -108,6 +108,22 @@ def _from_bits() -> Any:
     return numba_intrinsic(from_bits)
 
 
+@intrinsic
+def bits_of() -> Any:
+    """bits_of(value): the bits of a double."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+    def bits_of(typing: Any, value: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], ir.IntType(64))
+
+        return types.uint64(types.float64), code
+
+    return numba_intrinsic(bits_of)
+
+
 def _zero_counter(instruction: str) -> Any:
     from llvmlite import ir
     from numba import types
@@ -123,7 +139,7 @@ def _zero_counter(instruction: str) -> Any:
 
 
 @intrinsic
-def _leading_zeros() -> Any:
+def leading_zeros() -> Any:
     """leading_zeros(word): number of zero bits above the highest one."""
     return _zero_counter("ctlz")
 
@@ -206,13 +222,13 @@ def _scale(mantissa: Any, exponent: int, fives: Any) -> Any:
     """(double nearest to mantissa · 10^exponent, certain or not), mantissa > 0; subnormal and infinite ones are not."""
     if exponent < -342 or exponent > 308:
         return 0.0, False
-    shift = _leading_zeros(mantissa)
+    shift = leading_zeros(mantissa)
     scaled = mantissa << shift
     at = 2 * (exponent + 342)
-    high = _high_product(scaled, fives[at])
+    high = high_product(scaled, fives[at])
     low = scaled * fives[at]
     if (high & np.uint64(0x1FF)) == np.uint64(0x1FF):  # the bits kept could still change: take the table's second word
-        more = _high_product(scaled, fives[at + 1])
+        more = high_product(scaled, fives[at + 1])
         low = low + more
         if low < more:
             high = high + np.uint64(1)

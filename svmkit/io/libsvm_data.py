@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Dataset, Floats, Rows
 from svmkit.errors import DataError
+from svmkit.io.doubles import shortest
 from svmkit.io.files import map_bytes
 from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
 
@@ -127,7 +128,7 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
     bad = np.flatnonzero(wrong)
     if len(bad):
         where = f"{path}, line {line_of_row(text, int(bad[0]))}"
-        reason = f"{where}: serial number {shortest(float(serial[bad[0]]))} is not a whole number from 1 to {width - 1}"
+        reason = f"{where}: serial number {float(serial[bad[0]]):.17g} is not a whole number from 1 to {width - 1}"
         raise DataError("Wrong input format: sample_serial_number out of range", reason)
     return Rows(
         data=np.empty(0),
@@ -172,15 +173,10 @@ def line_heads(dataset: Dataset, start: int, stop: int) -> NDArray[np.object_]:
 
 def _texts(values: Floats) -> NDArray[np.object_]:
     """The shortest text of each value, ``?`` for an unknown one."""
-    return texts_of(values, lambda value: "?" if value != value else shortest(value))
+    return np.array(["?" if text == "nan" else text for text in shortest(values).strings()], dtype=object)
 
 
 def texts_of(values: Floats, text: Callable[[float], str]) -> NDArray[np.object_]:
     """``text`` of each value, made once for equal bits: 0 and −0 are written differently."""
     distinct, which = np.unique(values.view(np.int64), return_inverse=True)
     return np.array([text(value) for value in distinct.view(np.float64).tolist()], dtype=object)[which]
-
-
-def shortest(value: float) -> str:
-    """The shortest text that reads back as ``value``, a whole number without a point."""
-    return repr(value).removesuffix(".0")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -20,15 +21,19 @@ from svmkit import maps
 from svmkit.config import KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
+from svmkit.io.doubles import shortest, significant
 from svmkit.io.files import atomic_output, read_bytes
-from svmkit.io.libsvm_data import shortest, texts_of
 from svmkit.io.sparse_text import TextError, count_newlines, parse
+from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
 from svmkit.model import Machine, Model, class_pairs, coefficients
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
 
 Style = Literal["native", "libsvm"]
-Format = Callable[[float], str]
+#: Texts of numbers.
+Format = Callable[[Floats], Texts]
+#: Texts of coefficients, indices and values that are held at a time.
+_TEXTS_AT_A_TIME = 1 << 18
 
 _INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 _NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
@@ -45,27 +50,32 @@ _INT32 = range(-(2**31), 2**31)
 def write_model(path: str, model: Model, *, style: Style = "native") -> None:
     """Writes ``model`` to ``path``, which is complete or untouched. Raises OutputError where it cannot be written."""
     with atomic_output(path) as out:
-        out.write(model_text(model, style=style))
+        for piece in _pieces(model, style):
+            out.write(piece)
 
 
 def model_text(model: Model, *, style: Style = "native") -> bytes:
     """The file's bytes."""
-    exact = shortest if style == "native" else _digits17
-    brief = shortest if style == "native" else _digits8
+    return b"".join(_pieces(model, style))
+
+
+def _pieces(model: Model, style: Style) -> Iterator[bytes]:
+    """The file's bytes, some rows at a time: the texts of all would take many times their room."""
+    native = style == "native"
+    exact = shortest if native else partial(significant, digits=17)
+    brief = shortest if native else partial(significant, digits=8)
     header = "".join(f"{' '.join([key, *words])}\n" for key, words in _header(model, exact))
-    return (header + "SV\n" + _support_text(model, exact, brief)).encode("ascii")
+    yield f"{header}SV\n".encode("ascii")
+    rows, table = model.rows, coefficients(model)
+    texts = table.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
+    step = max(1, _TEXTS_AT_A_TIME // texts)
+    for first in range(0, rows.n, step):
+        last = min(first + step, rows.n)
+        yield _support_text(rows.part(first, last), table[first:last], exact, brief)
 
 
 def _word(value: object) -> str:
     return repr(value).strip("'")
-
-
-def _digits17(value: float) -> str:
-    return f"{value:.17g}"
-
-
-def _digits8(value: float) -> str:
-    return f"{value:.8g}"
 
 
 def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
@@ -79,44 +89,33 @@ def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
     if kernel.kind == POLYNOMIAL:
         out.append(("degree", [str(kernel.degree)]))
     if kernel.kind not in (LINEAR, PRECOMPUTED):
-        out.append(("gamma", [exact(float(kernel.gamma))]))
+        out.append(("gamma", exact(np.array([kernel.gamma])).strings()))
     if kernel.kind in (POLYNOMIAL, SIGMOID):
-        out.append(("coef0", [exact(float(kernel.coef0))]))
+        out.append(("coef0", exact(np.array([kernel.coef0])).strings()))
     out += [("nr_class", [str(model.n_class)]), ("total_sv", [str(model.n_support)])]
-    out.append(("rho", [exact(machine.rho) for machine in model.machines]))
+    out.append(("rho", exact(np.array([machine.rho for machine in model.machines], np.float64)).strings()))
     if model.labels is not None:
         out.append(("label", [str(label) for label in model.labels.tolist()]))
     for key, numbers in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
         if numbers is not None:
-            out.append((key, [exact(number) for number in numbers.tolist()]))
+            out.append((key, exact(numbers).strings()))
     if model.class_counts is not None:
         out.append(("nr_sv", [str(count) for count in model.class_counts.tolist()]))
     return out
 
 
-def _support_text(model: Model, exact: Format, brief: Format) -> str:
-    """The lines after ``SV``: the pieces of text are laid out in one array, each distinct number made only once."""
-    rows, table = model.rows, coefficients(model)
-    n, n_coef = table.shape
-    if model.kernel.kind == PRECOMPUTED:
-        pairs = texts_of(rows.serial.astype(np.float64), lambda serial: f"0:{int(serial)} ")[:, None]
-        lengths = np.ones(n, dtype=np.int64)
+def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> bytes:
+    """Lines after ``SV``."""
+    n, bounds = len(table), rows.indptr
+    if rows.precomputed:
+        bounds, indices, values = np.arange(n + 1), np.zeros(n, np.int64), rows.serial.astype(np.float64)
     else:
-        indices, place = np.unique(rows.indices, return_inverse=True)
-        index_text = np.array([f"{i}:" for i in indices.tolist()], dtype=object)
-        pairs = np.stack([index_text[place], texts_of(rows.data, lambda value: brief(value) + " ")], axis=1)
-        lengths = np.diff(rows.indptr)
-    width = n_coef + pairs.shape[1] * lengths + 1
-    ends = np.cumsum(width)
-    out = np.empty(int(width.sum()), dtype=object)
-    out[ends - 1] = "\n"
-    coef_at = (ends - width)[:, None] + np.arange(n_coef)
-    out[coef_at] = texts_of(table.ravel(), lambda value: exact(value) + " ").reshape(n, n_coef)
-    is_pair = np.ones(len(out), dtype=bool)
-    is_pair[ends - 1] = False
-    is_pair[coef_at] = False
-    out[is_pair] = pairs.ravel()
-    return "".join(out.tolist())
+        indices, values = rows.indices.astype(np.int64), rows.data
+    heads = by_rows(exact(table.ravel()), table.shape[1], " ")
+    distinct, which = np.unique(indices, return_inverse=True)
+    names = joined([f"{index}:" for index in distinct.tolist()])
+    nothing, none = np.zeros(len(values), np.int64), np.empty(0, np.uint8)
+    return lines(heads, bounds, (nothing, nothing, np.zeros(n, np.int64)), names, which, brief(values), " ", none)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ svmkit/machines.py drives it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import inf, isfinite, isnan
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from svmkit._jit import seconds_compiling
-from svmkit.certificate import Certificate, certify
-from svmkit.data import Floats, Ints, Rows
+from svmkit.certificate import Certificate, Certificates, certify
+from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream
@@ -80,12 +80,48 @@ class OnlineSolver(Solver, Protocol):
         """Examples learned (and steps of ``finish``), kernel values used, size of the basis; takes no time to speak of."""
 
 
-class Machine(NamedTuple):
-    """The rows that a machine's examples are, and y = ±1 and C_i of each; all (n,)."""
+class Several(NamedTuple):
+    """Machines one after another, each with its classes, the first of them positive, and where its examples begin (k + 1,); the
+    row that each example is, its y = ±1 and its C_i.
+    """
 
+    positive: Ints
+    negative: Ints
+    starts: Ints
     examples: Ints
     y: Floats
     upper: Floats
+
+    @property
+    def sizes(self) -> Ints:
+        """Examples of each, (k,)."""
+        return np.diff(self.starts)
+
+    def part(self, first: int, last: int) -> Several:
+        """Machines first … last − 1."""
+        here, starts = slice(self.starts[first], self.starts[last]), self.starts[first : last + 1]
+        classes = self.positive[first:last], self.negative[first:last]
+        return Several(*classes, starts - starts[0], self.examples[here], self.y[here], self.upper[here])
+
+
+class SeveralEnded(NamedTuple):
+    """How machines trained together ended: which ``converged`` (k,), β of each example, and of each machine its rho,
+    certificate, steps and kernel evaluations. Of one that did not converge the rest means nothing: ``run`` is to train it.
+    """
+
+    converged: Bools
+    beta: Floats
+    rho: Floats
+    certificates: Certificates
+    steps: Ints
+    evaluations: Ints
+
+    def part(self, starts: Ints, first: int, last: int) -> SeveralEnded:
+        """Machines first … last − 1, where ``starts`` (k + 1,) are those of the machines."""
+        some = slice(first, last)
+        certificates = Certificates(*(figures[some] for figures in self.certificates))
+        beta, counts = self.beta[starts[first] : starts[last]], (self.steps[some], self.evaluations[some])
+        return SeveralEnded(self.converged[some], beta, self.rho[some], certificates, *counts)
 
 
 class Together(Protocol):
@@ -98,8 +134,8 @@ class Together(Protocol):
     def work(self, n: int) -> float:
         """The work, at most, of training a machine of ``n`` examples so, some 2.5 ns a unit; inf where that cannot be."""
 
-    def train(self, machines: Sequence[Machine], bias: Bias, eps: float, max_iter: int | None) -> list[SolverResult | None]:
-        """What ``run`` would have returned for each but for its seconds, or None where ``run`` is to find that out."""
+    def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
+        """What ``run`` would have ended with for each; None where ``run`` is to find that out for all."""
 
 
 @dataclass(frozen=True)
@@ -259,10 +295,10 @@ def _growth(call_s: float) -> int:
 def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats) -> Status:
     """How an exact solver's run ended, once its violation has been computed from fresh kernel values.
 
-    A violation of v leaves a gap of at most v Σ C_i: where it is larger, rounding has hidden most of the violation.
+    A violation of v leaves a gap of at most v Σ C_i: where it is twice that, rounding has hidden most of the violation.
     """
     with np.errstate(over="ignore"):
-        close = not certificate.gap > 2.0 * eps * float(upper.sum())
+        close = is_close(certificate.gap, eps, upper.sum())
     if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
         return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
     if status is Status.STALLED and close and certificate.violation <= eps:
@@ -270,6 +306,11 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
     if status is Status.COMPLETED and not certificate.violation <= eps:
         return Status.MAX_ITER  # its epochs are a limit like any other
     return status
+
+
+def is_close(gap: Any, eps: float, upper: Any) -> Any:
+    """Whether a violation of eps may leave this gap, where ``upper`` is Σ C_i; a gap that is not known may be any."""
+    return np.logical_not(gap > 2.0 * eps * upper)
 
 
 def _in_numbers(found: Solution, problem: Problem) -> Solution:

@@ -220,9 +220,18 @@ def _rho(state: State, beta: Floats, F: Floats) -> float:
 
 def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
     """rho for F as it is at β: the mean of −F over free variables, else the middle of its bounds, 0 where there are none."""
+    return float(rhos_of(F, beta, lower, upper, np.zeros(1, np.int64))[0])
+
+
+def rhos_of(F: Floats, beta: Floats, lower: Floats, upper: Floats, starts: Ints) -> Floats:
+    """``rho_of`` each of several problems, one after another, which begin at ``starts``; to the bit."""
     free = (lower < beta) & (beta < upper)
-    if free.any():
-        return 0.0 - float(F[free].mean())
-    ends = [F[beta < upper].max(initial=-np.inf), F[beta > lower].min(initial=np.inf)]
-    finite = [end for end in ends if np.isfinite(end)]
-    return 0.0 - float(np.mean(finite)) if finite else 0.0
+    n_free = np.add.reduceat(free.astype(np.float64), starts)
+    most = np.maximum.reduceat(np.where(beta < upper, F, -np.inf), starts)
+    least = np.minimum.reduceat(np.where(beta > lower, F, np.inf), starts)
+    known = np.isfinite(most), np.isfinite(least)
+    middle = np.where(known[0], most, 0.0) + np.where(known[1], least, 0.0)
+    n_known = known[0].astype(np.float64) + known[1]
+    with np.errstate(over="ignore", invalid="ignore"):  # kernel values overflowed
+        mean = np.add.reduceat(np.where(free, F, 0.0), starts) / np.maximum(n_free, 1.0)
+        return 0.0 - np.where(n_free > 0, mean, middle / np.maximum(n_known, 1.0))

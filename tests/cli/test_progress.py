@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import nan
-from types import SimpleNamespace
 
 import pytest
 
@@ -52,7 +51,7 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
     with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
         assert reporter.live
         machines = reporter.machines(3)
-        machines.done(None, SimpleNamespace(seconds=0.5))
+        machines.done(1, None)
         for _ in range(10):
             clock.now += 1
             machines.progress(0.0, Progress(1234, 5, nan, n_support=17))

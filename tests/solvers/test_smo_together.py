@@ -12,15 +12,18 @@ from numpy.testing import assert_allclose
 
 from svmkit import fit as fit_module
 from svmkit import parallel, schedule
-from svmkit.certificate import DualPoint
+from svmkit.certificate import total
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Rows
+from svmkit.data import Dataset, Rows, dense_rows
 from svmkit.engine import by_need
+from svmkit.engine.kernels import Engine
+from svmkit.engine.together import Ended
 from svmkit.fit import FitResult, fit
 from svmkit.io.model_libsvm import model_text
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel, Solution
+from svmkit.pairs import Pair
+from svmkit.problem import LINEAR, RBF, Kernel
 from svmkit.solvers import smo, smo_together
-from svmkit.solvers.base import SolverResult
+from svmkit.solvers.base import Several, SeveralEnded, SolverResult
 from svmkit.trace import Progress, Status
 from svmkit.warm import join
 
@@ -50,14 +53,14 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
 
 
-def count_together(monkeypatch: pytest.MonkeyPatch) -> list[SolverResult | None]:
-    """What machines trained together come to, as they come."""
-    results: list[SolverResult | None] = []
+def count_together(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether machines trained together converge, as they come."""
+    results: list[bool] = []
     train = smo_together.SmallMachines.train
 
-    def counted(self: Any, *args: Any) -> list[SolverResult | None]:
+    def counted(self: Any, *args: Any) -> SeveralEnded | None:
         found = train(self, *args)
-        results.extend(found)
+        results.extend([] if found is None else found.converged.tolist())
         return found
 
     monkeypatch.setattr(smo_together.SmallMachines, "train", counted)
@@ -95,7 +98,7 @@ def test_results_are_those_of_each_machine_alone(
     config = replace(CONFIG, bias=bias, multiclass=multiclass, class_weight=((2, 0.3),), **KERNELS[kernel])
     together = count_together(monkeypatch)
     found = fit(DATA, config)
-    assert len([result for result in together if result is not None]) >= len(found.machines) // 3
+    assert sum(together) >= len(found.machines) // 3
     alone(monkeypatch)
     assert_same(found, fit(DATA, config))
 
@@ -128,7 +131,7 @@ def test_machines_that_do_not_converge_are_left_to_smo(changes: Any, monkeypatch
     data, config = classes([30, 40, 50], spread=3.0), replace(CONFIG, **changes)
     together = count_together(monkeypatch)
     found = fit(data, config)
-    assert None in together
+    assert False in together
     alone(monkeypatch)
     expected = fit(data, config)
     assert model_text(found.model) == model_text(expected.model)
@@ -167,42 +170,60 @@ class Asked:
 
 
 def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
-    """Hundreds of hard ones: a call works on a few of them for a short time, and none is trained once the limit is over."""
+    """Thousands of hard ones: a call works on some of them for a short time, and none is trained once the limit is over."""
     rng = np.random.default_rng(3)
     y = np.repeat(np.arange(60.0), 10)
     hard = Dataset(Rows.from_dense(100.0 * rng.normal(size=(600, 2))), y)
     config = replace(CONFIG, kernel="linear", C=1e9)
     found = fit(hard, config, interrupted=Asked(3))
     assert found.status is Status.INTERRUPTED
-    assert sum(machine.steps > 0 for machine in found.machines) <= 3 * schedule._MOST_IN_ONE_CALL
     together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), [20] * 1770)
     assert together is not None
-    assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in schedule.jobs_of([20] * 1770, together.work))
+    jobs = schedule.jobs_of([20] * 1770, together.work)
+    assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in jobs)
+    assert len(jobs) > 8
+    assert sum(machine.steps > 0 for machine in found.machines) <= 3 * len(jobs[0])
 
 
 def test_listeners_hear_each_machine_in_order() -> None:
-    heard: list[Any] = []
+    said: list[tuple[float, Progress]] = []
+    heard: list[tuple[Pair, SolverResult]] = []
     found = fit(
         DATA,
         CONFIG,
-        on_progress=lambda seconds, progress: heard.append((seconds, progress)),
-        on_machine=lambda pair, result: heard.append((pair, result)),
+        on_progress=lambda seconds, progress: said.append((seconds, progress)),
+        on_machines=lambda count, each: heard.extend(each()),
     )
-    said, machines = heard[::2], heard[1::2]
-    assert [result for _, result in machines] == list(found.machines)
-    assert [(pair.positive, pair.negative) for pair, _ in machines] == [(i, j) for i in range(6) for j in range(i + 1, 6)]
-    assert [progress.steps for _, progress in said] == [machine.steps for machine in found.machines]
-    assert all(isinstance(progress, Progress) and progress.done for _, progress in said)
+    assert [(pair.positive, pair.negative) for pair, _ in heard] == [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    for (pair, result), machine in zip(heard, found.machines, strict=True):
+        assert (result.steps, result.kernel_evaluations) == (machine.steps, machine.kernel_evaluations)
+        assert np.array_equal(result.solution.coef, machine.solution.coef)
+        own = DATA.rows.take(pair.examples[result.solution.origin])
+        assert np.array_equal(own.to_dense(), result.solution.basis.to_dense())
+        assert set(np.unique(DATA.y[pair.examples[pair.y > 0]])) <= {float(found.model.labels[pair.positive])}
     seconds = [second for second, _ in said]
     assert seconds == sorted(seconds)
     assert 0.0 < found.seconds <= seconds[-1] * 1.001
+    _, last = said[-1]
+    assert (last.done, last.steps, last.n_support) == (True, heard[-1][1].steps, heard[-1][1].solution.n_support)
+
+
+def test_counts_are_those_of_all_machines() -> None:
+    counts: list[int] = []
+    found = fit(DATA, CONFIG, on_machines=lambda count, each: counts.append(count))
+    assert sum(counts) == len(found.machines) == 15 > len(counts)
+    assert found.steps == sum(machine.steps for machine in found.machines)
+    assert found.kernel_evaluations == sum(machine.kernel_evaluations for machine in found.machines)
+    expected = total([machine.certificate for machine in found.machines])
+    assert_allclose(found.certificate.primal, expected.primal, rtol=1e-13)
+    assert found.certificate.violation == expected.violation
 
 
 def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     parallel.use_threads(1)
-    heard: list[SolverResult] = []
-    found = fit(DATA, CONFIG, interrupted=lambda: bool(heard), on_machine=lambda pair, result: heard.append(result))
+    heard: list[int] = []
+    found = fit(DATA, CONFIG, interrupted=lambda: bool(heard), on_machines=lambda count, each: heard.append(count))
     assert found.status is Status.INTERRUPTED
     assert found.machines[0].status is Status.CONVERGED
     assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
@@ -228,10 +249,56 @@ def test_what_is_trained_together() -> None:
     assert smo.together(rows, rbf, options, [60, 2000, 2000]) is None  # one small machine alone
     assert smo.together(rows, rbf, options, [10, 10, 2000]) is None  # all rows would be packed for a few
     assert smo.together(rows, rbf, smo.Options(working_set=64), [60, 60, 60]) is None
-    assert smo.together(rows, Kernel(PRECOMPUTED), options, [60, 60, 60]) is None
-    assert smo.together(rows._replace(n_features=by_need.MOST_BYTES), Kernel(LINEAR), options, [60, 60, 60]) is None
-    far = rows._replace(data=1e5 * rows.data)
-    assert smo.together(far, rbf, options, [60, 60, 60]) is None
+    assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, [60, 60, 60]) is None
+
+
+def wide(data: Dataset) -> Dataset:
+    """Words: few of very many features a row, and no loop of by_need.py for them."""
+    rng = np.random.default_rng(5)
+    indices = np.concatenate([np.sort(rng.choice(30_000, 40, replace=False)) + 1 for _ in range(data.n)]).astype(np.int32)
+    rows = Rows(rng.random(len(indices)), indices, 40 * np.arange(data.n + 1), 30_000)
+    assert not by_need.suits(rows, Kernel(RBF, gamma=1.0), 20)
+    return replace(data, rows=rows)
+
+
+def far(data: Dataset) -> Dataset:
+    """So far from the origin that values take differences."""
+    rows = data.rows._replace(data=data.rows.data + 1e6)
+    assert Engine(rows, Kernel(RBF, gamma=CONFIG.gamma), "f8", by_need.LAYOUT).packed.far
+    return replace(data, rows=rows)
+
+
+def as_gram(data: Dataset) -> Dataset:
+    """The rbf kernel's own values, as a precomputed one."""
+    K = Engine(data.rows, Kernel(RBF, gamma=CONFIG.gamma), "f8").block(np.arange(data.n), np.arange(data.n))
+    none = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(data.n + 1, np.int64), 0)
+    return replace(data, rows=none._replace(gram=K, serial=np.arange(1, data.n + 1)))
+
+
+@pytest.mark.parametrize("made", [wide, far, as_gram])
+def test_rows_of_any_kind(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where smo's own values may come from another loop, the last bits may be others."""
+    data = made(DATA)
+    config = replace(CONFIG, kernel="precomputed") if made is as_gram else CONFIG
+    together = count_together(monkeypatch)
+    found = fit(data, config)
+    assert sum(together) >= 12
+    alone(monkeypatch)
+    expected = fit(data, config)
+    assert_allclose(
+        [machine.certificate.dual for machine in found.machines],
+        [machine.certificate.dual for machine in expected.machines],
+        rtol=1e-9,
+    )
+    for one, other in zip(found.model.machines, expected.model.machines, strict=True):
+        assert_allclose(one.rho, other.rho, atol=1e-7)
+        assert_allclose(one.coef, other.coef, atol=1e-6)
+
+
+def test_values_that_are_not_kept_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = fit(DATA, CONFIG)
+    monkeypatch.setattr(smo_together, "_KEPT_VALUES", 5000)
+    assert_same(fit(DATA, CONFIG), expected)
 
 
 def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,11 +310,17 @@ def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch
     assert together == []
 
 
-def test_a_point_that_is_out_of_balance_is_left_to_smo() -> None:
+def test_a_point_that_is_out_of_balance_is_left_to_smo(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its certificate would be of another one."""
-    y = np.array([1.0, -1.0])
-    solution = Solution(Rows.from_dense(np.array([[1.0], [-1.0]])), np.arange(2), np.array([0.5, -0.5]), 0.0)
-    for alpha, kept in ((np.array([0.5, 0.5]), True), (np.array([0.5, 0.5 + 1e-6]), False)):
-        responses = np.array([1.0, -1.0])  # of a linear kernel: on the margin
-        point = DualPoint(y, np.full(2, 2.0), Kernel(LINEAR), "free", 1.0, y * alpha, responses)
-        assert (smo_together._result(solution, point, 1e-3, 1, 4) is not None) == kept
+    rows = Rows.from_dense(np.array([[1.0], [-1.0]]))
+    machines = smo.together(rows, Kernel(LINEAR), smo.Options(), [2, 2])
+    assert machines is not None
+    classes, starts = np.array([0]), np.array([0, 2])
+    several = Several(classes, classes + 1, starts, np.arange(2), np.array([1.0, -1.0]), np.full(2, 2.0))
+    for alpha, kept in (([0.5, 0.5], True), ([0.5, 0.5 + 1e-6], False)):
+        beta, one = several.y * alpha, np.ones(1, np.int64)
+        ended = Ended(beta, np.zeros(2), one, 4 * one, one)
+        monkeypatch.setattr(smo_together.SmallMachines, "_ended", lambda *args, ended=ended: ended)
+        found = machines.train(several, "free", 1e-3, None)
+        assert found is not None
+        assert found.converged.tolist() == [kept]

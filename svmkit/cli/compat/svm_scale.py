@@ -11,7 +11,8 @@ from svmkit.cli.compat.tool import announce_compiling, check_input, check_output
 from svmkit.errors import DataError, SvmkitError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Floats
+    from svmkit.io.texts import Texts
     from svmkit.scaling import Scaling
 
 USAGE = """\
@@ -81,7 +82,7 @@ def _scale(call: Call) -> None:
         check_output(call.save, f"can't open file {call.save}", call.data)
     announce_compiling("svm-scale")
     from svmkit.cli.scaled_text import Words, scaled_lines
-    from svmkit.io.texts import six_digits
+    from svmkit.io.doubles import significant
     from svmkit.scaling import count_nonzeros
 
     dataset = _read(call.data)
@@ -89,6 +90,10 @@ def _scale(call: Call) -> None:
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
     heads = _heads(dataset, scaling)
+
+    def six_digits(values: Floats) -> Texts:
+        return significant(values, 6).without_zeros(values)
+
     words = Words(lambda first, last: heads[first:last], "{}:".format, six_digits, " ")
     for lines in scaled_lines(dataset.rows, scaling, words):
         sys.stdout.buffer.write(lines)

@@ -134,7 +134,7 @@ def _train(call: Call) -> None:
     from svmkit.fit import fit
     from svmkit.io.model_libsvm import write_model
 
-    found = fit(dataset, config, on_progress=text.progress, on_machine=text.machine, on_warning=text.warning)
+    found = fit(dataset, config, on_progress=text.progress, on_machines=text.machines, on_warning=text.warning)
     text.fitted(found)
     with prefaced(complaint):
         # rows that carry w in place of α: cut to 8 digits, their values would lose it
@@ -215,7 +215,7 @@ def _cross_validate(n_folds: int, dataset: Dataset, config: TrainConfig, text: T
         split,
         every_fold=True,
         on_progress=text.progress,
-        on_machine=text.machine,
+        on_machines=text.machines,
         on_fit=text.fitted,
         on_warning=text.warning,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 from svmkit.cli.compat.svm_train import most_steps
@@ -30,8 +32,14 @@ class TrainingText:
             self._inform(line[self.told :])
         self.told = len(line)
 
-    def machine(self, pair: Pair, result: SolverResult) -> None:
-        """What ``fit`` calls as its ``on_machine``."""
+    def machines(self, count: int, each: Callable[[], Iterator[tuple[Pair, SolverResult]]]) -> None:
+        """What ``fit`` calls as its ``on_machines``."""
+        for pair, result in each():
+            if self.config.solver != "pair":  # of machines trained together nobody has said how far they are
+                self.progress(result.seconds, Progress(result.steps, result.kernel_evaluations))
+            self._machine(pair, result)
+
+    def _machine(self, pair: Pair, result: SolverResult) -> None:
         rest = "*" if result.report is None else result.report.progress[self.told :]
         self.told = 0
         self._warn_if_unfinished(pair, result)

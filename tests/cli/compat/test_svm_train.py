@@ -295,7 +295,8 @@ def test_a_machine_has_its_own_limit_of_iterations(steps: int, says: bool, capfd
     problem = named("two rows")
     result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.STALLED, steps=steps)
     text = TrainingText(True, 1000, TrainConfig(solver="pair", max_iter=30_000_000))
-    text.machine(Pair(0, 1, np.arange(problem.n), problem.y, problem.upper), result)
+    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
+    text.machines(1, lambda: iter([(machine, result)]))
     assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n" * says
 
 
@@ -303,9 +304,8 @@ def test_at_the_limit_of_iterations_svm_trains_own_steps_always_say_so(capfd: py
     """Even where fresh kernel values, less coarse than its own, find the tolerance met."""
     problem = named("two rows")
     result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.CONVERGED, steps=10_000_000)
-    TrainingText(True, 2, TrainConfig(solver="pair")).machine(
-        Pair(0, 1, np.arange(problem.n), problem.y, problem.upper), result
-    )
+    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
+    TrainingText(True, 2, TrainConfig(solver="pair")).machines(1, lambda: iter([(machine, result)]))
     assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n"
 
 

@@ -1,0 +1,164 @@
+"""Machines of a model that have been trained: one by itself, or several in a call, which stay in arrays until somebody looks.
+
+A model of a thousand classes has half a million machines, and each may take no longer than the making of a few objects would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from svmkit.certificate import Certificate
+from svmkit.data import Floats, Ints, Rows
+from svmkit.problem import Solution
+from svmkit.solvers.base import Several, SeveralEnded, SolverResult
+from svmkit.trace import Progress, Status
+
+
+class Support(NamedTuple):
+    """Of some machines, one after another: the training row of each support vector, −1 for one that is none, and its
+    coefficient; how many each machine has, and its rho.
+    """
+
+    numbers: Ints
+    coef: Floats
+    lengths: Ints
+    rho: Floats
+
+
+class Trained(NamedTuple):
+    """A machine, the training row of each of its examples, and when its training began, on the clock of all machines."""
+
+    examples: Ints
+    result: SolverResult
+    since_s: float
+
+    @property
+    def n_machines(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def seconds(self) -> float:
+        """That its training took."""
+        return self.result.seconds
+
+    @property
+    def status(self) -> Status:
+        """How it ended."""
+        return self.result.status
+
+    @property
+    def steps(self) -> int:
+        """Steps."""
+        return self.result.steps
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel evaluations."""
+        return self.result.kernel_evaluations
+
+    @property
+    def certificate(self) -> Certificate:
+        """Its certificate."""
+        return self.result.certificate
+
+    def support(self) -> Support:
+        """Its basis rows with a coefficient."""
+        found = self.result.solution
+        used = np.flatnonzero(found.coef)
+        numbers = found.origin[used].copy()
+        numbers[numbers >= 0] = self.examples[numbers[numbers >= 0]]
+        return Support(numbers, found.coef[used], np.array([len(used)]), np.array([found.rho]))
+
+    def results(self) -> Iterator[SolverResult]:
+        """Its result."""
+        yield self.result
+
+
+class TrainedTogether(NamedTuple):
+    """Machines among ``rows`` that were trained in a call, ``each_s`` seconds long for each, and that all converged."""
+
+    rows: Rows
+    machines: Several
+    ended: SeveralEnded
+    each_s: float
+    since_s: float
+
+    @property
+    def n_machines(self) -> int:
+        """How many they are."""
+        return len(self.ended.rho)
+
+    @property
+    def seconds(self) -> float:
+        """That their training took."""
+        return self.n_machines * self.each_s
+
+    @property
+    def status(self) -> Status:
+        """How all of them ended."""
+        return Status.CONVERGED
+
+    @property
+    def steps(self) -> int:
+        """Of all."""
+        return int(self.ended.steps.sum())
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Of all."""
+        return int(self.ended.evaluations.sum())
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of all: sums, and the largest violation."""
+        found = self.ended.certificates
+        return Certificate(
+            primal=float(found.primal.sum()),
+            dual=float(found.dual.sum()),
+            gap=float(found.gap.sum()),
+            violation=float(found.violation.max()),
+            noise=float(found.noise.max()),
+        )
+
+    def support(self) -> Support:
+        """Of all, their examples with β other than 0."""
+        is_used = self.ended.beta != 0.0
+        lengths = np.add.reduceat(is_used.astype(np.int64), self.machines.starts[:-1])
+        return Support(self.machines.examples[is_used], self.ended.beta[is_used], lengths, self.ended.rho)
+
+    def results(self) -> Iterator[SolverResult]:
+        """One a machine, made for whoever asks."""
+        support, ended, starts = self.support(), self.ended, self.machines.starts
+        basis = self.rows.take(support.numbers)  # copied together, which takes less time
+        cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
+        for number in range(self.n_machines):
+            first, last = cuts[number], cuts[number + 1]
+            origin = np.flatnonzero(ended.beta[starts[number] : starts[number + 1]])
+            solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(ended.rho[number]))
+            counts = int(ended.steps[number]), int(ended.evaluations[number])
+            yield SolverResult(solution, Status.CONVERGED, ended.certificates.of(number), *counts, self.each_s)
+
+    def last_progress(self) -> Progress:
+        """What the last of them would have said in the end."""
+        ended = self.ended
+        n_support = int(np.count_nonzero(ended.beta[self.machines.starts[-2] :]))
+        violation = float(ended.certificates.violation[-1])
+        return Progress(int(ended.steps[-1]), int(ended.evaluations[-1]), violation, done=True, n_support=n_support)
+
+
+#: One or several of a model's machines.
+Part = Trained | TrainedTogether
+
+
+def time_spent(parts: list[Part]) -> float:
+    """Seconds in which at least one machine was trained."""
+    spent = until_s = 0.0
+    for part in sorted(parts, key=lambda part: part.since_s):
+        end_s = part.since_s + part.seconds
+        spent += max(0.0, end_s - max(part.since_s, until_s))
+        until_s = max(until_s, end_s)
+    return spent
