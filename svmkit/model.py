@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
-from svmkit.engine.kernels import cross_apply
+from svmkit.engine.kernels import cross_apply, products_by_group
 from svmkit.engine.packed import layout_of
+from svmkit.engine.pair_sums import pair_sums
 from svmkit.errors import DataError
 from svmkit.maps import FeatureMap
 from svmkit.problem import PRECOMPUTED, RBF, Kernel
 
 #: Kernel values from which on ``answers`` turns to float32, if of some rows tried first it leaves no more than a share open.
 FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
+#: Decision values of all machines that ``answers`` holds at a time, 64 MB; there may be three of each on the way.
+_DECISIONS_HELD = 1 << 23
 #: Features of mapped rows that are made at a time, 64 MB.
 _MAPPED_VALUES = 1 << 24
 
@@ -123,21 +125,26 @@ def decision_values(model: Model, rows: Rows) -> Floats:
         return _mapped_decisions(model, model.map, rows)
     if model.kernel.kind == PRECOMPUTED:
         _check_gram(model, rows)
-    table, starts = coefficients(model), model.class_starts
-    rho = np.array([machine.rho for machine in model.machines])
+    return _decisions(model, coefficients(model), np.array([machine.rho for machine in model.machines]), rows)
+
+
+def _decisions(model: Model, table: Floats, rho: Floats, rows: Rows) -> Floats:
+    """``decision_values`` of a model without a map, its ``coefficients`` and the rho of its machines at hand."""
     if model.n_class <= 2 or model.multiclass == "ovr":
         response: Floats = cross_apply(rows, model.rows, model.kernel, table)
         out: Floats = response[:, : len(rho)] - rho
         return out
     # One product a class: a support vector's kernel values serve all its machines, and each weight is used once.
-    parts = []
-    for first, last in pairwise(starts):
-        basis = model.rows.part(first, last)
-        parts.append(cross_apply(rows, basis, model.kernel, np.ascontiguousarray(table[first:last])))
-    with np.errstate(invalid="ignore"):  # kernel values overflowed
-        responses: Floats = np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in model.pairs], axis=1)
-        responses -= rho
-    return responses
+    parts = products_by_group(rows, model.rows, model.kernel, model.class_starts, table)
+    return pair_sums(parts, rho)
+
+
+def _columns_of_first(model: Model) -> Iterator[tuple[int, slice]]:
+    """Each class that is the first of a pair, and the columns of its machines, against each class behind it."""
+    at = 0
+    for i in range(model.n_class - 1):
+        yield i, slice(at, at + model.n_class - 1 - i)
+        at += model.n_class - 1 - i
 
 
 def _mapped_decisions(model: Model, feature_map: FeatureMap, rows: Rows) -> Floats:
@@ -173,15 +180,15 @@ def predict(model: Model, decisions: Floats) -> Floats:
     if model.multiclass == "ovr":
         largest: Ints = model.labels[decisions.argmax(axis=1)]
         return largest.astype(np.float64)
-    if len(model.pairs) == 1:  # two classes: no need to count
-        one, other = model.labels[list(model.pairs[0])].astype(np.float64).tolist()
+    if model.n_class == 2:  # no need to count
+        one, other = model.labels.astype(np.float64).tolist()
         chosen: Floats = np.where(decisions[:, 0] > 0, one, other)
         return chosen
     votes = np.zeros((len(decisions), model.n_class), dtype=np.int64)
-    for column, (i, j) in enumerate(model.pairs):
-        first = decisions[:, column] > 0
-        votes[:, i] += first
-        votes[:, j] += ~first
+    for i, here in _columns_of_first(model):
+        first = decisions[:, here] > 0
+        votes[:, i] += first.sum(axis=1)
+        votes[:, i + 1 :] += ~first
     winner: Ints = model.labels[votes.argmax(axis=1)]
     return winner.astype(np.float64)
 
@@ -190,7 +197,15 @@ def answers(model: Model, rows: Rows) -> Floats:
     """``predict(model, decision_values(model, rows))``, (n,), in less time where the sign of one machine is all that is asked.
 
     Of an rbf machine float32 kernel values settle the sign wherever f is larger than they can be off; float64 settles the rest.
+    Decision values of many classes are not all held at once.
     """
+    step = max(1, _DECISIONS_HELD // max(1, len(model.machines)))
+    if model.map is None and step < rows.n:
+        if model.kernel.kind == PRECOMPUTED:
+            _check_gram(model, rows)
+        table, rho = coefficients(model), np.array([machine.rho for machine in model.machines])
+        parts = (rows.part(first, min(first + step, rows.n)) for first in range(0, rows.n, step))
+        return np.concatenate([predict(model, _decisions(model, table, rho, part)) for part in parts])
     if not _float32_pays(model, rows):
         return predict(model, decision_values(model, rows))
     decisions, error = _float32_decisions(model, rows)

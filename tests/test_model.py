@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import model as model_module
 from svmkit.data import Floats, Rows
+from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError
 from svmkit.io.model_libsvm import read_model, write_model
 from svmkit.model import Machine, Model, _float32_decisions, answers, decision_values, predict
@@ -223,3 +224,38 @@ def test_answers_of_every_kind_of_model(name: str, monkeypatch: pytest.MonkeyPat
     model = read_model(str(GOLDEN / f"{name}.model"))
     _, rows = read_rows(data_of(name))
     assert_array_equal(answers(model, rows), predict(model, decision_values(model, rows)))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_with_few_decision_values_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = read_model(str(GOLDEN / f"{name}.model"))
+    _, rows = read_rows(data_of(name))
+    expected = answers(model, rows)
+    monkeypatch.setattr(model_module, "_DECISIONS_HELD", 7 * len(model.machines))
+    assert_array_equal(answers(model, rows), expected)
+
+
+def test_decision_values_of_many_classes(two_threads: None) -> None:
+    """More classes than a line of the cache holds; some without a support vector, all with coefficients of any kind."""
+    rng = np.random.default_rng(3)
+    counts = np.array([2, 3, 0, 1, 4, 1, 2, 2, 0, 3, 5, 1, 1, 2, 3, 1, 1, 2, 4])
+    k, n_support = len(counts), int(counts.sum())
+    rows, basis = (Rows.from_dense(rng.normal(size=(n, 5))) for n in (41, n_support))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    machines = []
+    for i in range(k):
+        for j in range(i + 1, k):
+            own = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in (i, j)])
+            index = own[rng.random(len(own)) < 0.8]
+            machines.append(Machine(index, rng.normal(size=len(index)), float(rng.normal())))
+    for kernel in (Kernel(RBF, gamma=0.3), Kernel(LINEAR)):
+        model = Model("c_svc", kernel, basis, tuple(machines), labels=np.arange(k), class_counts=counts)
+        expected = np.stack(
+            [cross_apply(rows, basis.take(m.index), kernel, m.coef[:, None])[:, 0] - m.rho for m in machines], axis=1
+        )
+        found = decision_values(model, rows)
+        assert_allclose(found, expected, atol=1e-12)
+        votes = np.zeros((rows.n, k), int)
+        for column, (i, j) in enumerate(model.pairs):
+            votes[np.arange(rows.n), np.where(found[:, column] > 0, i, j)] += 1
+        assert_array_equal(answers(model, rows), votes.argmax(axis=1))

@@ -8,6 +8,7 @@ recomputed value costs less than one read back from memory.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,27 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
         packed = pack(parts[0].part(first, last), kernel, real, layout)
         _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
+    return out
+
+
+def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
+    """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]); both are packed only once.
+
+    Group g is the rows ``starts[g] … starts[g + 1] − 1``.
+    """
+    out = np.zeros((len(starts) - 1, left.n, weights.shape[1]))
+    groups = list(pairwise(starts.tolist()))
+    if kernel.kind == LINEAR:
+        for g, (a, b) in enumerate(groups):
+            out[g] = cross_apply(left, basis.part(a, b), kernel, weights[a:b])
+        return out
+    narrow, own = renumbered(left, basis)
+    layout = layout_of(narrow, own, kernel, "f8")
+    columns = pack(own, kernel, "f8", layout)
+    for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
+        packed = pack(narrow.part(first, last), kernel, "f8", layout)
+        for g, (a, b) in enumerate(groups):
+            _accumulate(kernel, packed, columns, np.arange(a, b), weights[a:b], out[g, first:last])
     return out
 
 
