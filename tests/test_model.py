@@ -232,7 +232,7 @@ def test_answers_with_few_decision_values_held(name: str, monkeypatch: pytest.Mo
     _, rows = read_rows(data_of(name))
     expected = answers(model, rows)
     monkeypatch.setattr(model_module, "_DECISIONS_HELD", 7 * len(model.machines))
-    assert_array_equal(answers(model, rows), expected)
+    assert_allclose(answers(model, rows), expected, rtol=1e-12)  # a product with given kernel values depends on the cuts
 
 
 def test_decision_values_of_many_classes(two_threads: None) -> None:
