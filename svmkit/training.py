@@ -25,7 +25,8 @@ from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
-#: Hears how many machines have been trained and, where it calls the second argument, which and how.
+#: Hears how many machines have been trained, several only where all have converged, and, where it calls the second argument,
+#: which and how.
 OnMachines = Callable[[int, Callable[[], Iterator[tuple[Pair, SolverResult]]]], None]
 
 

@@ -34,6 +34,8 @@ class TrainingText:
 
     def machines(self, count: int, each: Callable[[], Iterator[tuple[Pair, SolverResult]]]) -> None:
         """What ``fit`` calls as its ``on_machines``."""
+        if self.quiet and count > 1:
+            return  # several at once have all converged: there is nothing to warn of
         for pair, result in each():
             if self.config.solver != "pair":  # of machines trained together nobody has said how far they are
                 self.progress(result.seconds, Progress(result.steps, result.kernel_evaluations))
