@@ -14,8 +14,14 @@ from typing import Any
 
 from svmkit import _jit, _store
 
-#: The modules whose code most runs need once they have read their data.
-_AFTER_READING = ("svmkit.engine.by_need", "svmkit.engine.qp", "svmkit.engine.table")
+#: The modules whose code most runs need once they have read their data, as they need it.
+_AFTER_READING = (
+    "svmkit.engine.by_need",
+    "svmkit.io.doubles",
+    "svmkit.io.texts",
+    "svmkit.engine.qp",
+    "svmkit.engine.table",
+)
 #: With ``-m`` modules would be looked for in the user's folder first.
 _BEGIN = r"import sys; sys.path[:] = sys.argv.pop(1).split('\n'); from svmkit._ahead import main; main(sys.argv[1:])"
 _started: list[Any] = []  # keeps their standard input open for as long as this process lives
