@@ -200,7 +200,7 @@ def answers(model: Model, rows: Rows) -> Floats:
     Decision values of many classes are not all held at once.
     """
     step = max(1, _DECISIONS_HELD // max(1, len(model.machines)))
-    if model.map is None and step < rows.n:
+    if len(model.machines) > 1 and model.map is None and step < rows.n:
         if model.kernel.kind == PRECOMPUTED:
             _check_gram(model, rows)
         table, rho = coefficients(model), np.array([machine.rho for machine in model.machines])
