@@ -103,13 +103,13 @@ def fit(
 ) -> FitResult:
     """Trains the model that ``config`` describes; with ``warm``, whose data ``dataset`` is then, from that model on.
 
-    Machines may be trained side by side, with the same results. ``on_progress(seconds since the first began, progress)`` and
-    ``on_machines(count, each)``, as so many machines are done, where ``each()`` yields the pair and the result of each, come in
-    the order of the machines, one at a time, but from any thread; with ``on_trace``, machines come one after another.
-    ``on_mapping(text)`` hears what is done while a feature map is made. The time limit is for all machines together
-    (``TrainingTime`` says what counts), the other limits for each. A machine's held-out error counts the held-out examples of
-    its own classes. Raises DataError for data that cannot be trained on, UsageError for a config that cannot, and Abandoned
-    where time is up, or ``interrupted()``, before a feature map is made.
+    Machines may be trained side by side, with the same results, or several in a call, of which ``on_progress`` hears nothing.
+    ``on_progress(seconds since the first began, progress)`` and ``on_machines(count, each)``, as so many machines are done,
+    where ``each()`` yields the pair and the result of each, come in the order of the machines, one at a time, but from any
+    thread; with ``on_trace``, machines come one after another. ``on_mapping(text)`` hears what is done while a feature map is
+    made. The time limit is for all machines together (``TrainingTime`` says what counts), the other limits for each. A
+    machine's held-out error counts the held-out examples of its own classes. Raises DataError for data that cannot be trained
+    on, UsageError for a config that cannot, and Abandoned where time is up, or ``interrupted()``, before a feature map is made.
     """
     config.check()
     check_type(config)

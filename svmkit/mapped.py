@@ -113,7 +113,8 @@ def assemble_mapped(
 ) -> tuple[Model, Ints]:
     """The model of machines trained on mapped data, and the training row that each of its support vectors is, or −1."""
     multiclass = config.multiclass if len(labels) > 2 else "ovo"
-    trained = [part for part in parts if isinstance(part, Trained)]  # all of them: no solver of mapped data trains several
+    trained = [part for part in parts if isinstance(part, Trained)]
+    assert len(trained) == len(parts), "mapped data are trained a machine at a time"
     if config.constant:
         trained = [_with_threshold(machine, mapped.map.dim, config.constant) for machine in trained]
     if not isinstance(mapped.map, NystroemMap):

@@ -150,8 +150,10 @@ def costs(C: float | Floats, weights: Floats) -> Floats:
         upper: Floats = C * weights
     if (upper <= MOST_C).all() and ((upper >= _LEAST_COST) | (weights == 0)).all():
         return upper
-    what = f"C {np.max(C):g}, or 1/(λ n), times an example's weights (-w, cost:) is"
-    if not (upper <= MOST_C).all():
+    above = ~(upper <= MOST_C)
+    bad = above if above.any() else ~((upper >= _LEAST_COST) | (weights == 0))
+    what = f"C {np.broadcast_to(C, upper.shape)[bad][0]:g}, or 1/(λ n), times an example's weights (-w, cost:) is"
+    if above.any():
         raise DataError(f"{what} above {MOST_C:g}: its square has to be a double")
     raise DataError(f"{what} below {_LEAST_COST:g}: its square has to be a double; a weight of 0 leaves an example out")
 
@@ -173,38 +175,41 @@ def pairs_of(
 ) -> Several:
     """The machines ``pairs``, as ``pair_of`` has them."""
     positive, negative = np.array(pairs, np.int64).T.copy()
-    groups, lengths = _groups(members, positive, negative)
-    second = np.where(negative == REST, len(members) + np.cumsum(negative == REST) - 1, negative)
-    sizes = lengths[positive] + lengths[second]
+    classes = np.unique(np.concatenate([positive, negative[negative != REST]]))
+    groups = [members[c] for c in classes.tolist()] + _rests(members, positive[negative == REST])
+    lengths = np.array([len(group) for group in groups])
+    first, second = np.searchsorted(classes, positive), np.searchsorted(classes, negative)
+    second[negative == REST] = len(classes) + np.arange(np.count_nonzero(negative == REST))
+    sizes = lengths[first] + lengths[second]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     examples, y = np.empty(starts[-1], np.int64), np.empty(starts[-1])
     ends = np.cumsum(lengths)
-    _merge(np.concatenate(groups), ends - lengths, ends, positive, second, starts, examples, y)
-    factor = np.ones(dataset.n)
-    factor[np.concatenate(members)] = np.repeat(factors, lengths[: len(members)])
+    _merge(np.concatenate(groups), ends - lengths, ends, first, second, starts, examples, y)
+    factor = factors[0]
+    if (factors != factor).any():
+        of_example = np.ones(dataset.n)
+        of_example[np.concatenate(members)] = np.repeat(factors, [len(group) for group in members])
+        factor = of_example[examples]
     C: float | Floats = config.C
     if config.lam is not None:
         C = np.repeat([lam_to_C(config.lam, size) for size in sizes.tolist()], sizes)
     with np.errstate(over="ignore"):
-        weights = (factor * dataset.weights)[examples]
+        weights = factor * dataset.weights[examples]
     return Several(positive, negative, starts, examples, y, costs(C, weights))
 
 
-def _groups(members: list[Ints], positive: Ints, negative: Ints) -> tuple[list[Ints], Ints]:
-    """``members``, and after them the rest of each machine that has a class against the rest, in file order; their lengths."""
-    against = [c for c, other in zip(positive.tolist(), negative.tolist(), strict=True) if other == REST]
-    rests = [np.sort(np.concatenate([group for c, group in enumerate(members) if c != own])) for own in against]
-    groups = [*members, *rests]
-    return groups, np.array([len(group) for group in groups])
+def _rests(members: list[Ints], against: Ints) -> list[Ints]:
+    """The examples of all classes but one, in file order, for each of the classes ``against`` the rest."""
+    return [np.sort(np.concatenate([group for c, group in enumerate(members) if c != own])) for own in against.tolist()]
 
 
 @compiled("void(i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], f8[:])")
 def _merge(
-    groups: Any, begins: Any, ends: Any, positive: Any, second: Any, starts: Any, examples: Any, y: Any
+    groups: Any, begins: Any, ends: Any, first: Any, second: Any, starts: Any, examples: Any, y: Any
 ) -> None:  # fmt: skip
     """Of each machine the examples of two groups, each in file order, in file order."""
-    for machine in range(len(positive)):
-        k, k_end = begins[positive[machine]], ends[positive[machine]]
+    for machine in range(len(first)):
+        k, k_end = begins[first[machine]], ends[first[machine]]
         m, m_end = begins[second[machine]], ends[second[machine]]
         for place in range(starts[machine], starts[machine + 1]):
             if m == m_end or (k < k_end and groups[k] < groups[m]):

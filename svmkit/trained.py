@@ -14,7 +14,7 @@ from svmkit.certificate import Certificate
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import Solution
 from svmkit.solvers.base import Several, SeveralEnded, SolverResult
-from svmkit.trace import Progress, Status
+from svmkit.trace import Status
 
 
 class Support(NamedTuple):
@@ -141,13 +141,6 @@ class TrainedTogether(NamedTuple):
             solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(ended.rho[number]))
             counts = int(ended.steps[number]), int(ended.evaluations[number])
             yield SolverResult(solution, Status.CONVERGED, ended.certificates.of(number), *counts, self.each_s)
-
-    def last_progress(self) -> Progress:
-        """What the last of them would have said in the end."""
-        ended = self.ended
-        n_support = int(np.count_nonzero(ended.beta[self.machines.starts[-2] :]))
-        violation = float(ended.certificates.violation[-1])
-        return Progress(int(ended.steps[-1]), int(ended.evaluations[-1]), violation, done=True, n_support=n_support)
 
 
 #: One or several of a model's machines.

@@ -134,9 +134,6 @@ class Training:
                 part = TrainedTogether(
                     self.dataset.rows, machines.part(first, last), ended.part(machines.starts, first, last), each_s, since_s
                 )
-                if self.listeners.on_progress is not None:
-                    said = partial(self.listeners.on_progress, since_s + part.seconds, part.last_progress())
-                    turn.say(said, passing=True)
                 self._done(numbers[first], part, partial(_each, part), turn)
                 since_s += part.seconds
                 continue

@@ -99,6 +99,8 @@ class MachineProgress:
     def done(self, count: int, each: object) -> None:
         """What ``fit`` calls as its ``on_machines``."""
         self.current += count
+        if self.total > 1:
+            self.reporter.show(lambda elapsed: f"{self.current} of {self.total} machines, {elapsed:.1f} s")
 
     def _describe(self, elapsed: float, trained_s: float, progress: Progress) -> str:
         """``progress`` in words; only what is known is said. The time limit counts training alone."""

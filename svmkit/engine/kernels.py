@@ -148,7 +148,8 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
 
 
 def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
-    """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]); both are packed only once.
+    """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]); both are packed only once,
+    where they are packed: the linear kernel goes by way of w.
 
     Group g is the rows ``starts[g] … starts[g + 1] − 1``.
     """

@@ -219,7 +219,9 @@ def _rho(state: State, beta: Floats, F: Floats) -> float:
 
 
 def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:
-    """rho for F as it is at β: the mean of −F over free variables, else the middle of its bounds, 0 where there are none."""
+    """rho for F as it is at β, of one variable or more: the mean of −F over free ones, else the middle of its bounds, 0 where
+    there are none.
+    """
     return float(rhos_of(F, beta, lower, upper, np.zeros(1, np.int64))[0])
 
 
@@ -230,8 +232,8 @@ def rhos_of(F: Floats, beta: Floats, lower: Floats, upper: Floats, starts: Ints)
     most = np.maximum.reduceat(np.where(beta < upper, F, -np.inf), starts)
     least = np.minimum.reduceat(np.where(beta > lower, F, np.inf), starts)
     known = np.isfinite(most), np.isfinite(least)
-    middle = np.where(known[0], most, 0.0) + np.where(known[1], least, 0.0)
     n_known = known[0].astype(np.float64) + known[1]
     with np.errstate(over="ignore", invalid="ignore"):  # kernel values overflowed
+        middle = np.where(known[0], most, 0.0) + np.where(known[1], least, 0.0)
         mean = np.add.reduceat(np.where(free, F, 0.0), starts) / np.maximum(n_free, 1.0)
         return 0.0 - np.where(n_free > 0, mean, middle / np.maximum(n_known, 1.0))

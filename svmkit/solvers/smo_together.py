@@ -17,7 +17,7 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import by_need
 from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Blocks, Boxes, Ended, flat, products_by_w, train_machines
-from svmkit.problem import LINEAR, Bias, Kernel
+from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded, is_close
 from svmkit.solvers.smo_state import rhos_of
 
@@ -105,16 +105,16 @@ class SmallMachines:
         if kept is not None:
             return kept
         values: Floats = self._engine.block(rows, rows)
-        if number >= 0 and values.size <= self._room:
+        if number >= 0 and values.size <= self._room and self._kept.setdefault(number, values) is values:
             self._room -= values.size
-            self._kept[number] = values
         return values
 
 
 def small_machines(rows: Rows, kernel: Kernel, sizes: list[int]) -> SmallMachines | None:
     """For machines of so many examples each; None where small ones are too few to be worth packing all rows for."""
     small = [n for n in sizes if n <= by_need.MOST_WHOLE]
-    if rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
+    asymmetric = kernel.kind == PRECOMPUTED  # it may be: what is given, not what is made
+    if asymmetric or rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, max(small)) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout))
