@@ -75,17 +75,17 @@ class FitResult:
     @property
     def steps(self) -> int:
         """Steps of all machines."""
-        return sum(part.steps for part in self.trained)
+        return sum(part.sums().steps for part in self.trained)
 
     @property
     def kernel_evaluations(self) -> int:
         """Kernel evaluations of all machines."""
-        return sum(part.kernel_evaluations for part in self.trained)
+        return sum(part.sums().kernel_evaluations for part in self.trained)
 
     @property
     def certificate(self) -> Certificate:
         """That of all machines together: sums of the objectives and gaps, the largest violation, nan where one is."""
-        return total([part.certificate for part in self.trained])
+        return total([part.sums().certificate for part in self.trained])
 
 
 def fit(
@@ -157,7 +157,7 @@ def fit(
         model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, trained, config)
     else:
         model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, trained, multiclass)
-    status = max((part.status for part in trained), key=_BY_MERIT.index, default=Status.CONVERGED)
+    status = max((part.sums().status for part in trained), key=_BY_MERIT.index, default=Status.CONVERGED)
     return FitResult(model, tuple(trained), status, sv_index, time_spent(trained) + map_s)
 
 

@@ -186,17 +186,23 @@ def pairs_of(
     examples, y = np.empty(starts[-1], np.int64), np.empty(starts[-1])
     ends = np.cumsum(lengths)
     _merge(np.concatenate(groups), ends - lengths, ends, first, second, starts, examples, y)
-    factor = factors[0]
-    if (factors != factor).any():
-        of_example = np.ones(dataset.n)
-        of_example[np.concatenate(members)] = np.repeat(factors, [len(group) for group in members])
-        factor = of_example[examples]
     C: float | Floats = config.C
     if config.lam is not None:
         C = np.repeat([lam_to_C(config.lam, size) for size in sizes.tolist()], sizes)
-    with np.errstate(over="ignore"):
-        weights = factor * dataset.weights[examples]
-    return Several(positive, negative, starts, examples, y, costs(C, weights))
+    return Several(positive, negative, starts, examples, y, costs(C, _weights(dataset, members, factors, examples)))
+
+
+@np.errstate(over="ignore")  # costs() says what is too large
+def _weights(dataset: Dataset, members: list[Ints], factors: Floats, examples: Ints) -> Floats:
+    """Each example's own weight times its class's."""
+    weights: Floats = dataset.weights[examples]
+    if (factors == factors[0]).all():  # then nothing need be looked up
+        weights = factors[0] * weights
+        return weights
+    of_example = np.ones(dataset.n)
+    of_example[np.concatenate(members)] = np.repeat(factors, [len(group) for group in members])
+    weights = of_example[examples] * weights
+    return weights
 
 
 def _rests(members: list[Ints], against: Ints) -> list[Ints]:

@@ -28,6 +28,17 @@ class Support(NamedTuple):
     rho: Floats
 
 
+class Sums(NamedTuple):
+    """Of some machines: how many, their worst status, steps, kernel evaluations, certificates and seconds of training."""
+
+    n_machines: int
+    status: Status
+    steps: int
+    kernel_evaluations: int
+    certificate: Certificate
+    seconds: float
+
+
 class Trained(NamedTuple):
     """A machine, the training row of each of its examples, and when its training began, on the clock of all machines."""
 
@@ -35,35 +46,10 @@ class Trained(NamedTuple):
     result: SolverResult
     since_s: float
 
-    @property
-    def n_machines(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def seconds(self) -> float:
-        """That its training took."""
-        return self.result.seconds
-
-    @property
-    def status(self) -> Status:
-        """How it ended."""
-        return self.result.status
-
-    @property
-    def steps(self) -> int:
-        """Steps."""
-        return self.result.steps
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Kernel evaluations."""
-        return self.result.kernel_evaluations
-
-    @property
-    def certificate(self) -> Certificate:
-        """Its certificate."""
-        return self.result.certificate
+    def sums(self) -> Sums:
+        """Its own figures."""
+        found = self.result
+        return Sums(1, found.status, found.steps, found.kernel_evaluations, found.certificate, found.seconds)
 
     def support(self) -> Support:
         """Its basis rows with a coefficient."""
@@ -87,42 +73,18 @@ class TrainedTogether(NamedTuple):
     each_s: float
     since_s: float
 
-    @property
-    def n_machines(self) -> int:
-        """How many they are."""
-        return len(self.ended.rho)
-
-    @property
-    def seconds(self) -> float:
-        """That their training took."""
-        return self.n_machines * self.each_s
-
-    @property
-    def status(self) -> Status:
-        """How all of them ended."""
-        return Status.CONVERGED
-
-    @property
-    def steps(self) -> int:
-        """Of all."""
-        return int(self.ended.steps.sum())
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Of all."""
-        return int(self.ended.evaluations.sum())
-
-    @property
-    def certificate(self) -> Certificate:
-        """Of all: sums, and the largest violation."""
-        found = self.ended.certificates
-        return Certificate(
+    def sums(self) -> Sums:
+        """Of all; the violation is the largest."""
+        ended, found, count = self.ended, self.ended.certificates, len(self.ended.rho)
+        certificate = Certificate(
             primal=float(found.primal.sum()),
             dual=float(found.dual.sum()),
             gap=float(found.gap.sum()),
             violation=float(found.violation.max()),
             noise=float(found.noise.max()),
         )
+        counts = int(ended.steps.sum()), int(ended.evaluations.sum())
+        return Sums(count, Status.CONVERGED, *counts, certificate, count * self.each_s)
 
     def support(self) -> Support:
         """Of all, their examples with β other than 0."""
@@ -135,7 +97,7 @@ class TrainedTogether(NamedTuple):
         support, ended, starts = self.support(), self.ended, self.machines.starts
         basis = self.rows.take(support.numbers)  # copied together, which takes less time
         cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
-        for number in range(self.n_machines):
+        for number in range(len(ended.rho)):
             first, last = cuts[number], cuts[number + 1]
             origin = np.flatnonzero(ended.beta[starts[number] : starts[number + 1]])
             solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(ended.rho[number]))
@@ -151,7 +113,7 @@ def time_spent(parts: list[Part]) -> float:
     """Seconds in which at least one machine was trained."""
     spent = until_s = 0.0
     for part in sorted(parts, key=lambda part: part.since_s):
-        end_s = part.since_s + part.seconds
+        end_s = part.since_s + part.sums().seconds
         spent += max(0.0, end_s - max(part.since_s, until_s))
         until_s = max(until_s, end_s)
     return spent

@@ -135,7 +135,7 @@ class Training:
                     self.dataset.rows, machines.part(first, last), ended.part(machines.starts, first, last), each_s, since_s
                 )
                 self._done(numbers[first], part, partial(_each, part), turn)
-                since_s += part.seconds
+                since_s += part.sums().seconds
                 continue
             for number in numbers[first:last]:
                 self._train_alone(number, turn, each_s)
@@ -145,10 +145,11 @@ class Training:
         return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[number])
 
     def _done(self, number: int, part: Part, each: Callable[[], Iterator[tuple[Pair, SolverResult]]], turn: Turn) -> None:
-        self._spent.add(part.seconds)
+        sums = part.sums()
+        self._spent.add(sums.seconds)
         self._trained[number] = part
         if self.listeners.on_machines is not None:
-            turn.say(partial(self.listeners.on_machines, part.n_machines, each))
+            turn.say(partial(self.listeners.on_machines, sums.n_machines, each))
 
 
 def _each(part: TrainedTogether) -> Iterator[tuple[Pair, SolverResult]]:

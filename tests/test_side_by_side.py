@@ -15,6 +15,7 @@ import pytest
 
 from svmkit import _jit, parallel, schedule, solvers, training
 from svmkit import fit as fit_module
+from svmkit.certificate import UNKNOWN
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
@@ -22,10 +23,11 @@ from svmkit.fit import fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import class_pairs
+from svmkit.problem import Solution
 from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
-from svmkit.trained import Trained, time_spent
+from svmkit.trained import Part, Trained, time_spent
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -264,8 +266,9 @@ def test_a_trace_makes_machines_come_one_after_another() -> None:
 
 def test_time_is_counted_once() -> None:
     """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
-    machines: list[Any] = [
-        Trained(np.empty(0, np.int64), SimpleNamespace(seconds=seconds), since_s)  # type: ignore[arg-type]
+    nothing = Solution(Rows.from_dense(np.empty((0, 1))), np.arange(0), np.empty(0), 0.0)
+    machines: list[Part] = [
+        Trained(np.arange(0), SolverResult(nothing, Status.CONVERGED, UNKNOWN, 0, 0, seconds), since_s)
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
     assert time_spent(machines) == 5.0

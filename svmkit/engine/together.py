@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit._jit import ORDERED, Compiled, compiled, helper
 from svmkit.data import Floats, Ints, Rows
@@ -169,8 +168,3 @@ def _products_by_w(
             if beta[i] != 0.0:
                 for k in range(indptr[examples[i]], indptr[examples[i] + 1]):
                     w[indices[k]] = 0.0
-
-
-def flat(blocks: list[Floats]) -> NDArray[np.float64]:
-    """Square blocks, one after another."""
-    return np.concatenate([block.ravel() for block in blocks])

@@ -9,6 +9,7 @@ the start.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from svmkit.certificate import DualPoints, certify_points, is_balanced
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import by_need
 from svmkit.engine.kernels import Engine
-from svmkit.engine.together import Blocks, Boxes, Ended, flat, products_by_w, train_machines
+from svmkit.engine.together import Blocks, Boxes, Ended, products_by_w, train_machines
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded, is_close
 from svmkit.solvers.smo_state import rhos_of
@@ -48,7 +49,7 @@ class SmallMachines:
         if eps >= _DONE_AT_ONCE:
             return None
         sizes, rows = machines.sizes, self._engine.rows
-        budgets = np.maximum(_LEAST_STEPS, _STEPS * sizes)
+        budgets = _most_steps(sizes)
         bounds = machines.y * machines.upper
         boxes = Boxes(
             starts=machines.starts,
@@ -93,10 +94,11 @@ class SmallMachines:
         head = slice(0, machines.starts[1])
         first, second = machines.examples[head][~is_second[head]], machines.examples[is_second]
         cuts = pairwise([0, *np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1])).tolist()])
+        others = [self._among(c, second[a:b]) for c, (a, b) in zip(machines.negative.tolist(), cuts, strict=True)]
         return Blocks(
             own=self._among(int(machines.positive[0]), first),
             across=self._engine.block(first, second),
-            others=flat([self._among(c, second[a:b]) for c, (a, b) in zip(machines.negative.tolist(), cuts, strict=True)]),
+            others=np.concatenate([values.ravel() for values in others]),
         )
 
     def _among(self, number: int, rows: Ints) -> Floats:
@@ -111,14 +113,17 @@ class SmallMachines:
 
 
 def small_machines(rows: Rows, kernel: Kernel, sizes: list[int]) -> SmallMachines | None:
-    """For machines of so many examples each; None where small ones are too few to be worth packing all rows for."""
+    """For machines of so many examples each; None where small ones are too few to be worth packing all rows for.
+
+    And for a precomputed kernel: it need not be symmetric, and here K(x, z) serves as K(z, x).
+    """
     small = [n for n in sizes if n <= by_need.MOST_WHOLE]
-    asymmetric = kernel.kind == PRECOMPUTED  # it may be: what is given, not what is made
-    if asymmetric or rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
+    if kernel.kind == PRECOMPUTED or rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, max(small)) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout))
 
 
-def _most_steps(n: int) -> int:
-    return max(_LEAST_STEPS, _STEPS * n)
+def _most_steps(n: Any) -> Any:
+    """Of a machine of ``n`` examples; or of each of several."""
+    return np.maximum(_LEAST_STEPS, _STEPS * n)
