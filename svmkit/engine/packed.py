@@ -43,9 +43,6 @@ _FREQUENT_SHARE = 1 / 32
 #: Rows of a basis that must have a feature for every row to have a place for it.
 _DENSE_SHARE = 2 / 3
 
-
-#: A tile that holds every feature.
-_NO_TILE = 1 << 40
 #: Nonzeros that a piece of the packing holds at least.
 _PIECE_NONZEROS = 1 << 18
 
@@ -166,9 +163,15 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     if kernel.kind == RBF and layout.form == "binary":
         half[:] = 0.5 * np.diff(rows.indptr) * scale**2
     elif kernel.kind == RBF:
-        tile, own_tiles = (TILE_FEATURES, len(layout.dense)) if layout.form == "tiled" else (_NO_TILE, 0)
-        shape = (len(layout.dense) * layout.differences, own_tiles, tile, half)
-        _by_pieces(indptr, lambda r0, r1: _halve_squares[real](indptr, indices, data, r0, r1, *shape))
+        skipped = len(layout.dense) * layout.differences
+
+        def halve(r0: int, r1: int) -> None:
+            if layout.form == "tiled":
+                _halve_squares_in_tiles[real](indptr, indices, data, r0, r1, skipped, len(layout.dense), half)
+            else:
+                _halve_squares[real](indptr, data, r0, r1, skipped, half)
+
+        _by_pieces(indptr, halve)
     return Packed(
         real=real,
         form=layout.form,
@@ -263,13 +266,24 @@ def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: 
 _number_anew = both_precisions(_number, "void(i8[:], i4[:], f8[:], f8, i4[:], i8, i4[:], R[:])")
 
 
-def _squares(
-    indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, skipped: Any, dense: Any, tile: Any, half: Any
-) -> None:  # fmt: skip
-    """Half of ⟨x, x⟩ of rows r0 … r1−1, added up as the loops over rows add up ⟨x, z⟩, in tiled.py in tiles, of which one ends
-    with the ``dense`` features: so that it is the same to the bit where x = z, and K(x, x) is 1. The first ``skipped`` entries
-    have no part.
+def _squares(indptr: Any, data: Any, r0: Any, r1: Any, skipped: Any, half: Any) -> None:
+    """Half of ⟨x, x⟩ of rows r0 … r1−1, added up as the loops over rows add up ⟨x, z⟩: so that it is the same to the bit where
+    x = z, and K(x, x) is 1. The first ``skipped`` entries have no part.
     """
+    for r in range(r0, r1):
+        total = half.dtype.type(0.0)
+        for k in range(indptr[r] + skipped, indptr[r + 1]):
+            total += data[k] * data[k]
+        half[r] = half.dtype.type(0.5) * total
+
+
+_halve_squares = both_precisions(_squares, "void(i8[:], R[:], i8, i8, i8, R[:])")
+
+
+def _squares_in_tiles(
+    indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, skipped: Any, dense: Any, half: Any
+) -> None:  # fmt: skip
+    """The same as tiled.py adds up: in tiles, of which one ends with the ``dense`` features."""
     for r in range(r0, r1):
         total = part = half.dtype.type(0.0)
         limit = 0
@@ -278,12 +292,15 @@ def _squares(
             if f >= limit:
                 total += part
                 part = half.dtype.type(0.0)
-                limit = min(dense, (f // tile + 1) * tile) if f < dense else dense + ((f - dense) // tile + 1) * tile
+                if f < dense:
+                    limit = min(dense, (f // TILE_FEATURES + 1) * TILE_FEATURES)
+                else:
+                    limit = dense + ((f - dense) // TILE_FEATURES + 1) * TILE_FEATURES
             part += data[k] * data[k]
         half[r] = half.dtype.type(0.5) * (total + part)
 
 
-_halve_squares = both_precisions(_squares, "void(i8[:], i4[:], R[:], i8, i8, i8, i8, i8, R[:])")
+_halve_squares_in_tiles = both_precisions(_squares_in_tiles, "void(i8[:], i4[:], R[:], i8, i8, i8, i8, R[:])")
 
 
 def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) -> Real:
