@@ -92,6 +92,11 @@ def class_pairs(n_class: int, multiclass: str = "ovo") -> Iterator[tuple[int, in
     return ((i, j) for i in range(n_class) for j in range(i + 1, n_class))
 
 
+def count_machines(n_class: int, multiclass: str) -> int:
+    """How many ``class_pairs`` there are."""
+    return n_class if multiclass == "ovr" else n_class * (n_class - 1) // 2
+
+
 def coefficients(model: Model) -> Floats:
     """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1); against the rest a column a machine.
 

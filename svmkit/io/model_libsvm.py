@@ -26,7 +26,7 @@ from svmkit.io.files import atomic_output, read_bytes
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
-from svmkit.model import Machine, Model, class_pairs, coefficients
+from svmkit.model import Machine, Model, class_pairs, coefficients, count_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
 
 Style = Literal["native", "libsvm"]
@@ -39,6 +39,7 @@ _INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 _NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
 KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BEYOND = re.compile(r"[+-]?(inf|nan)", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _INT32 = range(-(2**31), 2**31)
@@ -149,17 +150,19 @@ class _Header:
             self.fail(line.number, f"`{key}` must have {count} value{'s' * (count != 1)}, not {len(line.words)}")
         return line
 
-    def floats(self, key: str, count: int) -> Floats:
+    def floats(self, key: str, count: int, *, beyond: bool = False) -> Floats:
+        """Finite numbers; ``beyond`` them also inf and nan, which LIBSVM may compute (rho with ``-s 2 -n 1``)."""
         line = self.words(key, count)
-        return np.array([self._number(line.number, key, word) for word in line.words], dtype=np.float64)
+        return np.array([self._number(line.number, key, word, beyond) for word in line.words], dtype=np.float64)
 
     def ints(self, key: str, count: int, least: int = _INT32.start) -> Ints:
         line = self.words(key, count)
         return np.array([self._integer(line.number, key, word, least) for word in line.words], dtype=np.int64)
 
-    def _number(self, number: int, key: str, word: str) -> float:
-        value = float(word) if _NUMBER.fullmatch(word) else math.nan
-        if not math.isfinite(value):
+    def _number(self, number: int, key: str, word: str, beyond: bool) -> float:
+        odd = beyond and _BEYOND.fullmatch(word)
+        value = float(word) if odd or _NUMBER.fullmatch(word) else math.nan
+        if not (odd or math.isfinite(value)):
             self.fail(number, f"`{key}`: {_shown(word)!r} is not a finite number")
         return value
 
@@ -193,12 +196,12 @@ def parse_model(text: bytes, path: str) -> Model:
     total = int(header.ints("total_sv", 1, least=0)[0])
     labels = counts = None
     multiclass = _read_multiclass(header, n_class)
-    n_machines = len(list(class_pairs(n_class, multiclass)))
+    n_machines = count_machines(n_class, multiclass)
     if svm_type in ("c_svc", "nu_svc"):
         labels, counts = _read_classes(header, n_class, total)
     elif n_class != 2:
         header.fail(header.line("nr_class").number, f"`nr_class` of a {svm_type} model must be 2, not {n_class}")
-    rho = header.floats("rho", n_machines)
+    rho = header.floats("rho", n_machines, beyond=True)
     table, rows = _read_support(
         text, support_at, header, kernel, total, n_class if multiclass == "ovr" else max(n_class - 1, 1)
     )
@@ -212,8 +215,8 @@ def parse_model(text: bytes, path: str) -> Model:
         machines=_machines(table, rho, counts) if multiclass == "ovo" else _column_machines(table, rho),
         labels=labels,
         class_counts=counts,
-        prob_a=header.floats("probA", n_machines) if "probA" in header.lines else None,
-        prob_b=header.floats("probB", n_machines) if "probB" in header.lines else None,
+        prob_a=header.floats("probA", n_machines, beyond=True) if "probA" in header.lines else None,
+        prob_b=header.floats("probB", n_machines, beyond=True) if "probB" in header.lines else None,
         density_marks=header.floats("prob_density_marks", 10) if "prob_density_marks" in header.lines else None,
         multiclass=multiclass,
         map=feature_map,

@@ -152,8 +152,10 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("nr_class 2", "nr_class 0", "m, line 4: `nr_class`: 0 must be at least 1"),
         ("nr_class 2", "nr_class two", "m, line 4: `nr_class`: 'two' is not an integer"),
         ("nr_class 2", "nr_class 3", "m, line 7: `label` must have 3 values, not 2"),
+        ("nr_class 2", "nr_class 2147483647", "m, line 7: `label` must have 2147483647 values, not 2"),  # at once
         ("total_sv 2", "total_sv 3", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 3"),
         ("rho 0.1", "rho 0.1 0.2", "m, line 6: `rho` must have 1 value, not 2"),
+        ("rho 0.1", "rho infty", "m, line 6: `rho`: 'infty' is not a finite number"),
         ("label 1 -1", "label 1 1", "m, line 7: `label` names a class twice"),
         ("label 1 -1", "label 1 2147483648", "m, line 7: `label`: '2147483648' is not an integer below"),
         ("nr_sv 1 1", "nr_sv 3 -1", "m, line 8: `nr_sv`: -1 must be at least 0"),
@@ -183,6 +185,15 @@ def test_what_breaks_a_model_is_named(old: str, new: str, why: str) -> None:
     assert old in HEAD + BODY
     with pytest.raises(ModelError, match=f"^{why}" if why.startswith("m") and "must be 2" not in why else why):
         parse_model((HEAD + BODY).replace(old, new, 1).encode(), "m")
+
+
+@pytest.mark.parametrize("rho", ["inf", "-inf", "nan", "-nan"])
+def test_numbers_that_libsvm_computes_as_no_numbers_are_read(rho: str) -> None:
+    """svm-train writes an infinite rho with ``-s 2 -n 1``, and one that is none where kernel values overflow."""
+    model = parse_model((HEAD + BODY).replace("rho 0.1", f"rho {rho}\nprobA {rho}\nprobB 0").encode(), "m")
+    assert model.prob_a is not None
+    for number in (model.machines[0].rho, model.prob_a[0]):
+        assert np.array_equal(number, float(rho), equal_nan=True)
 
 
 @pytest.mark.parametrize(
