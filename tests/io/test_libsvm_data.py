@@ -375,7 +375,9 @@ def test_rows_that_are_all_uneven_are_refused_by_the_first(tmp_path: Path) -> No
 
 
 def test_serial_numbers_of_test_files_may_be_any(tmp_path: Path) -> None:
-    assert read(tmp_path, b"1 0:-7 1:1\n1 0:99 1:2\n", precomputed=True)[0].rows.serial.tolist() == [-7, 99]
+    rows = read(tmp_path, b"1 0:-7 1:1\n1 0:99 1:2\n1 0:1.5 1:3\n1 0:1e300 1:4\n", precomputed=True)[0].rows
+    assert rows.precomputed
+    assert rows.gram.tolist() == [[1], [2], [3], [4]]
 
 
 def test_precomputed_without_any_pair(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from svmkit.cli.compat.argv import Arguments, Usage, atoi
-from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, inform, run_tool, warn
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_one_reader, check_output, inform, run_tool, warn
 from svmkit.errors import ModelError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def parse(argv: list[str]) -> Call:
 
 
 def _predict(call: Call) -> None:
+    check_one_reader(call.test, call.model)
     check_input(call.test, f"can't open input file {call.test}")
     check_output(call.output, f"can't open output file {call.output}", call.test, call.model)
     check_input(call.model, f"can't open model file {call.model}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svmkit.cli.compat.argv import Arguments, Usage, atof
-from svmkit.cli.compat.tool import announce_compiling, check_input, check_output, run_tool, warn
+from svmkit.cli.compat.tool import announce_compiling, check_input, check_one_reader, check_output, run_tool, warn
 from svmkit.errors import DataError, SvmkitError
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def parse(argv: list[str]) -> Call:
 
 
 def _scale(call: Call) -> None:
+    check_one_reader(call.data, call.restore)
     check_input(call.data, f"can't open file {call.data}")
     if call.restore is not None:
         check_input(call.restore, f"can't open file {call.restore}")

@@ -92,6 +92,12 @@ def check_input(path: str, complaint: str) -> None:
         raise DataError(complaint, reason)
 
 
+def check_one_reader(*inputs: str | None) -> None:
+    """Raises SvmkitError if more than one of the ``inputs`` is standard input."""
+    if inputs.count("-") > 1:
+        raise SvmkitError("two of the files are standard input (-), which can be read only once; give one of them by name")
+
+
 def check_output(path: str, complaint: str, *inputs: str) -> None:
     """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written or is one of the ``inputs``."""
     from svmkit.io.files import check_writable, would_overwrite

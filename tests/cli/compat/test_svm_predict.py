@@ -173,3 +173,10 @@ def test_streams(folder: Path) -> None:
     process = start("svm-predict", ["-q", "-", model, "/dev/stdout"], folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     out, _ = process.communicate((GOLDEN / "two.t").read_bytes())
     assert (process.returncode, out) == (0, (GOLDEN / "two.s0t2.out").read_bytes())
+
+
+def test_standard_input_is_read_once(folder: Path) -> None:
+    outcome = ours("svm-predict", ["-", "-", "o"], folder)
+    assert outcome == Outcome(
+        1, "", "two of the files are standard input (-), which can be read only once; give one of them by name\n", {}
+    )

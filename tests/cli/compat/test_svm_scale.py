@@ -208,6 +208,9 @@ def test_standard_input(scale_folder: Path) -> None:
     process = start("svm-scale", ["-"], scale_folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     out, _ = process.communicate(FILES["plain"].encode())
     assert (process.returncode, out.decode()) == (0, GOLDEN["plain"][0])
+    outcome = ours("svm-scale", ["-r", "-", "-"], scale_folder)
+    assert (outcome.code, outcome.files) == (1, {})
+    assert outcome.first_error.startswith("two of the files are standard input (-), which can be read only once")
 
 
 def test_many_pieces_make_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
