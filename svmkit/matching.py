@@ -1,30 +1,47 @@
 """Which training row each support vector of a model file is: the one of its class with the same content.
 
 svm-train cuts values to 8 significant digits, so where a class has no row with exactly the same values, values are compared as
-cut to 8 digits. Zeros that are spelt out do not count. Of equal rows each is taken once.
+cut to 8 digits. Zeros that are spelt out do not count. Of equal rows each is taken once, the larger coefficients by those of
+more weight: so each is within its own bound where that is possible at all.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.data import Bools, Floats, Ints, Rows
+from svmkit.data import Bools, Dataset, Floats, Ints, Rows
 from svmkit.model import Model
 
 _DIGITS = 8
 
 
-def find_rows(support: Rows, starts: Ints, rows: Rows, members: list[Ints]) -> Ints:
-    """For each row of ``support`` the number in ``rows`` of the one it is, or −1.
+class Found(NamedTuple):
+    """For each row of a model the example it is, or −1, and whether it has that example's values to the last bit."""
 
-    ``support`` is grouped by class, class c from ``starts[c]`` to ``starts[c + 1]``; ``members[c]`` are that class's rows.
-    """
-    where = np.full(support.n, -1, dtype=np.int64)
-    for examples, (first, last) in zip(members, pairwise(starts.tolist()), strict=True):
-        where[first:last] = _find(support.part(first, last), rows, examples)
-    return where
+    place: Ints
+    exact: Bools
+
+
+def find_rows(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
+    """Where the rows of ``model`` stand in ``dataset``; ``members`` are the examples of each of its classes."""
+    place, exact = np.full(model.rows.n, -1, dtype=np.int64), np.zeros(model.rows.n, dtype=bool)
+    sizes, weights = _sizes(model), dataset.weights
+    for examples, (first, last) in zip(members, pairwise(model.class_starts.tolist()), strict=True):
+        support = first + np.argsort(-sizes[first:last], kind="stable")
+        heaviest_first = examples[np.argsort(-weights[examples], kind="stable")]
+        place[support], exact[support] = _find(model.rows.take(support), dataset.rows, heaviest_first)
+    return Found(place, exact)
+
+
+def _sizes(model: Model) -> Floats:
+    """The largest |coefficient| of each row of the model."""
+    sizes = np.zeros(model.rows.n)
+    for machine in model.machines:
+        sizes[machine.index] = np.maximum(sizes[machine.index], np.abs(machine.coef))
+    return sizes
 
 
 def foreign_rows(model: Model) -> Bools:
@@ -36,21 +53,22 @@ def foreign_rows(model: Model) -> Bools:
     return foreign
 
 
-def _find(support: Rows, rows: Rows, examples: Ints) -> Ints:
-    where = np.full(support.n, -1, dtype=np.int64)
-    for exact in (True, False):
-        missing = np.flatnonzero(where < 0)
+def _find(support: Rows, rows: Rows, examples: Ints) -> Found:
+    """Of equal ``examples`` the first is taken first."""
+    place, exact = np.full(support.n, -1, dtype=np.int64), np.zeros(support.n, dtype=bool)
+    for exactly in (True, False):
+        missing = np.flatnonzero(place < 0)
         if len(missing) == 0 or len(examples) == 0:
             break
         unused: dict[bytes, list[int]] = {}
-        left = np.setdiff1d(examples, where)[::-1]
-        for example, key in zip(left.tolist(), _keys(rows.take(left), exact), strict=True):
+        left = examples[~np.isin(examples, place)][::-1]
+        for example, key in zip(left.tolist(), _keys(rows.take(left), exactly), strict=True):
             unused.setdefault(key, []).append(example)
-        for number, key in zip(missing.tolist(), _keys(support.take(missing), exact), strict=True):
+        for number, key in zip(missing.tolist(), _keys(support.take(missing), exactly), strict=True):
             candidates = unused.get(key)
             if candidates:
-                where[number] = candidates.pop()
-    return where
+                place[number], exact[number] = candidates.pop(), exactly
+    return Found(place, exact)
 
 
 def _keys(rows: Rows, exact: bool) -> list[bytes]:

@@ -83,7 +83,7 @@ def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
     Raises DataError for a label that is not a number or too large.
     """
     known = y[used]
-    bad = np.flatnonzero(~(np.abs(known) < 2**31))
+    bad = np.flatnonzero(~((known > -(2**31) - 1) & (known < 2**31)))
     if len(bad):
         row = int(used[bad[0]])
         raise DataError(f"example {row + 1} has label {y[row]:g}: a class label must be a number below 2^31 in size")

@@ -1,25 +1,31 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
 A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C and
-the class weights come from the config. A linear machine may be w alone, and a model may stand on vectors of its own (landmarks,
-a smaller basis): then α is lost, and the certificate's own guess takes its place.
+the class weights come from the config. Where svm-train has cut values to 8 digits, f and ‖w‖² are those of the rows as they
+stand in the model, the dual point is over the examples they were. A linear machine may be w alone, and a model may stand on
+vectors of its own (landmarks, a smaller basis): then α is lost, and the certificate's own guess takes its place.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Ints, Rows
+from svmkit.data import Dataset, Ints
 from svmkit.errors import DataError, ModelError
-from svmkit.matching import find_rows, foreign_rows
+from svmkit.matching import Found, find_rows, foreign_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
-from svmkit.problem import LINEAR, Solution
+from svmkit.problem import LINEAR, Problem, Solution
 
 
-def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Certificate]:
+def certificates(
+    model: Model, dataset: Dataset, config: TrainConfig, on_warning: Callable[[str], None] = lambda text: None
+) -> list[Certificate]:
     """One certificate a machine: ``model`` as an answer to the problem of ``dataset`` and ``config`` (C, weights, bias).
 
     Raises ModelError for a model that is no C-SVC, or has a threshold where the config has none, and DataError where
@@ -32,17 +38,27 @@ def certificates(model: Model, dataset: Dataset, config: TrainConfig) -> list[Ce
     if config.bias == "none" and any(machine.rho != 0 for machine in model.machines):
         raise ModelError("--bias none: the model has a threshold (rho is not 0)")
     members = _members(model, dataset)
-    factors = label_factors(config, model.labels, lambda text: None)
-    place = _find(model, dataset.rows, members)
-    found = []
+    factors = label_factors(config, model.labels, on_warning)
+    where = _find(model, dataset, members)
+    out = []
     for (i, j), machine in zip(model.pairs, model.machines, strict=True):
         pair = pair_of(dataset, config, members, factors, i, j)
         problem = pair.problem(dataset, config, model.kernel)
         position = np.full(dataset.n + 1, -1, dtype=np.int64)
         position[pair.examples] = np.arange(problem.n)
-        basis, origin = model.rows.take(machine.index), position[place[machine.index]]
-        found.append(certify(problem, Solution(basis, origin, machine.coef, machine.rho)))
-    return found
+        origin, exact = position[where.place[machine.index]], bool(where.exact[machine.index].all())
+        solution = Solution(model.rows.take(machine.index), origin, machine.coef, machine.rho)
+        out.append(certify(problem, solution if exact else _apart_from_examples(problem, solution)))
+    return out
+
+
+def _apart_from_examples(problem: Problem, solution: Solution) -> Solution:
+    """``solution`` with its basis by itself, since not each row is to the last bit the example it names, or one names none."""
+    nowhere = np.full_like(solution.origin, -1)
+    if (solution.origin < 0).any():
+        return replace(solution, origin=nowhere)
+    beta = np.bincount(solution.origin, solution.coef, problem.n)
+    return replace(solution, origin=nowhere, alpha=problem.y * beta)
 
 
 def _members(model: Model, dataset: Dataset) -> list[Ints]:
@@ -62,10 +78,10 @@ def _listed(labels: list[int]) -> str:
     return ", ".join(map(str, labels[:10])) + (" …" if len(labels) > 10 else "")
 
 
-def _find(model: Model, rows: Rows, members: list[Ints]) -> Ints:
-    """The training row that each row of the model is; −1 for one that is w of a linear machine, or of a basis."""
-    where, alone = find_rows(model.rows, model.class_starts, rows, members), _weight_rows(model)
-    lost = [r for r in np.flatnonzero(where < 0).tolist() if r not in alone]
+def _find(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
+    """The example that each row of the model is; −1 for one that is w of a linear machine, or of a basis."""
+    where, alone = find_rows(model, dataset, members), _weight_rows(model)
+    lost = [r for r in np.flatnonzero(where.place < 0).tolist() if r not in alone]
     if lost and not foreign_rows(model).any():
         raise DataError(
             f"--certificate: support vector {lost[0] + 1} of the model is no example of the data",

@@ -51,7 +51,7 @@ def join(dataset: Dataset, model: Model) -> Warm:
     labels, members = group_classes(dataset.y, usable_examples(dataset))
     by_label = dict(zip(labels.tolist(), members, strict=True))
     nobody = np.empty(0, dtype=np.int64)
-    place = find_rows(model.rows, model.class_starts, dataset.rows, [by_label.get(x, nobody) for x in model.labels.tolist()])
+    place = find_rows(model, dataset, [by_label.get(x, nobody) for x in model.labels.tolist()]).place
     added = np.flatnonzero(place < 0)
     _check_added(model, added)
     place[added] = dataset.n + np.arange(len(added))

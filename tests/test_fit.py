@@ -199,6 +199,7 @@ def test_sums_and_lists_of_the_machines() -> None:
         ([1.7, -1.2, 1.1, -1.9], [1, -1], [[0, 2], [1, 3]]),
         ([-1, 1, 2], [-1, 1, 2], [[0], [1], [2]]),
         ([0.5, -0.5], [0], [[0, 1]]),
+        ([-(2**31) - 0.5, 2**31 - 0.5], [-(2**31), 2**31 - 1], [[0], [1]]),
     ],
 )
 def test_labels_in_libsvms_order(y: list[float], labels: list[int], groups: list[list[int]]) -> None:

@@ -8,22 +8,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from svmkit.data import Floats, Rows
-from svmkit.matching import _cut, find_rows
+from svmkit.data import Dataset, Floats, Ints, Rows
+from svmkit.matching import Found, _cut, find_rows
+from svmkit.model import Machine, Model
+from svmkit.problem import Kernel
+
+
+def find(
+    support: Rows, rows: Rows, members: list[Ints], *, counts: list[int] | None = None, weight: Floats | None = None
+) -> Found:
+    """Of a model on ``support``, whose coefficients fall from row to row."""
+    counts = counts or [support.n]
+    coef = np.linspace(-2.0, -1.0, support.n)
+    model = Model(
+        svm_type="c_svc",
+        kernel=Kernel(0),
+        rows=support,
+        machines=(Machine(np.arange(support.n), coef, 0.0),),
+        labels=np.arange(len(counts)),
+        class_counts=np.array(counts),
+    )
+    return find_rows(model, Dataset(rows, np.zeros(rows.n), weight=weight), members)
 
 
 def test_each_of_equal_rows_is_taken_once_and_classes_are_kept_apart() -> None:
     X = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, 0.0], [1.0, 0.0], [4.0, 0.0]])
     members = [np.array([0, 1, 2]), np.array([3, 4])]
     support = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [2.0, 3.0]])
-    found = find_rows(Rows.from_dense(support), np.array([0, 3, 5]), Rows.from_dense(X), members)
-    assert_array_equal(found, [0, 2, -1, 3, -1])
+    found = find(Rows.from_dense(support), Rows.from_dense(X), members, counts=[3, 2])
+    assert_array_equal(found.place, [0, 2, -1, 3, -1])
+    assert_array_equal(found.exact, [True, True, False, True, False])
+
+
+def test_of_equal_rows_the_heaviest_is_that_of_the_largest_coefficient() -> None:
+    equal = Rows.from_dense(np.ones((3, 1)))
+    assert_array_equal(find(equal, equal, [np.arange(3)], weight=np.array([2.0, 1.0, 3.0])).place, [2, 0, 1])
+    assert_array_equal(find(equal.take(np.arange(2)), equal, [np.arange(3)], weight=np.array([1.0, 2.0, 3.0])).place, [2, 1])
 
 
 def test_zeros_that_are_spelt_out_do_not_count() -> None:
     spelt = Rows(np.array([0.0, 5.0]), np.array([1, 2], dtype=np.int32), np.array([0, 2]), 2)
     plain = Rows(np.array([5.0]), np.array([2], dtype=np.int32), np.array([0, 1]), 2)
-    assert_array_equal(find_rows(spelt, np.array([0, 1]), plain, [np.array([0])]), [0])
+    assert_array_equal(find(spelt, plain, [np.array([0])]).place, [0])
 
 
 @pytest.mark.parametrize("digits", ["%.8g", "%.17g"])
@@ -31,13 +57,14 @@ def test_values_cut_by_svm_train_are_found(digits: str) -> None:
     X = np.random.default_rng(5).normal(size=(200, 4)) * 10.0 ** np.random.default_rng(6).integers(-30, 30, (200, 4))
     printed = np.array([[float(digits % value) for value in row] for row in X])
     order = np.random.default_rng(7).permutation(200)
-    found = find_rows(Rows.from_dense(printed[order]), np.array([0, 200]), Rows.from_dense(X), [np.arange(200)])
-    assert_array_equal(found, order)
+    found = find(Rows.from_dense(printed[order]), Rows.from_dense(X), [np.arange(200)])
+    assert_array_equal(found.place, order)
+    assert_array_equal(found.exact, (printed == X)[order].all(axis=1))
 
 
 def test_an_exact_row_comes_before_one_that_agrees_in_eight_digits() -> None:
     X = np.array([[1.000000001], [1.0]])
-    assert_array_equal(find_rows(Rows.from_dense(X[1:]), np.array([0, 1]), Rows.from_dense(X), [np.arange(2)]), [1])
+    assert_array_equal(find(Rows.from_dense(X[1:]), Rows.from_dense(X), [np.arange(2)]).place, [1])
 
 
 def test_values_half_way_between_two_prints_are_found() -> None:
@@ -45,8 +72,8 @@ def test_values_half_way_between_two_prints_are_found() -> None:
     draw = np.random.default_rng(8)
     X = np.array([float(f"{digits}5e-9") for digits in draw.integers(10**7, 10**8, 2000)])
     printed = np.array([float(f"{value:.8g}") for value in X])
-    found = find_rows(Rows.from_dense(printed[:, None]), np.array([0, 2000]), Rows.from_dense(X[:, None]), [np.arange(2000)])
-    assert_array_equal(found, np.arange(2000))
+    found = find(Rows.from_dense(printed[:, None]), Rows.from_dense(X[:, None]), [np.arange(2000)])
+    assert_array_equal(found.place, np.arange(2000))
 
 
 NINE_DIGITS = st.tuples(st.integers(10**7, 10**8 - 1), st.integers(-290, 280)).map(lambda p: float(f"{p[0]}5e{p[1]}"))

@@ -66,7 +66,7 @@ def command(
         found, dataset = files.read_model_and_data(model, data, reporter)
         report = _scores(found, dataset)
         if certified:
-            report |= _certified(found, dataset, config)
+            report |= _certified(found, dataset, config, reporter)
     click.echo(to_json(report) if as_json else _table(report))
 
 
@@ -107,12 +107,12 @@ def _auc(model: Model, truth: Floats, decisions: Floats) -> float:
     return of_all(truth, model.labels, decisions)
 
 
-def _certified(model: Model, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
+def _certified(model: Model, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> dict[str, Any]:
     """The certificate of the model as an answer to the training problem that ``config`` and the data state."""
     from svmkit.certificate import total
     from svmkit.recertify import certificates
 
-    found = certificates(model, dataset, config)
+    found = certificates(model, dataset, config, reporter.warn)
     return {
         **certificate(total(found)),
         "machines": [

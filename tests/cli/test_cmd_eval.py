@@ -9,6 +9,7 @@ import pytest
 from oracle import dense_kernel
 from shell import strict_json, svmkit, write_blobs
 
+from svmkit.cli.compat import svm_train
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 
@@ -102,6 +103,37 @@ def test_a_model_on_vectors_of_its_own_has_an_exact_primal_and_a_gap_that_holds(
     assert found["primal"] == pytest.approx(primal_objective(model, data, C=2.0), rel=1e-9)
     assert found["dual"] < optimum["primal"] < found["primal"]
     assert found["gap"] == pytest.approx(found["primal"] - found["dual"])
+
+
+def test_rows_that_svm_train_cut_are_judged_as_they_stand_in_the_model(tmp_path: Path) -> None:
+    """Eight digits leave of these values multiples of 100, at which f is another."""
+    data, options = tmp_path / "d", ("-g", "1e-5", "-c", "10")
+    draw = np.random.default_rng(3)
+    values = (1_700_000_000 + 100 * draw.permutation(40) + draw.integers(-45, 45, 40)).tolist()
+    data.write_text("".join(f"{1 if v % 300 < 150 else -1} 1:{v}\n" for v in values))
+    assert svm_train.main(["-q", *options, str(data), str(tmp_path / "m")]) == 0
+    optimum = strict_json(svmkit("train", "--json", "-e", "1e-6", *options, data, tmp_path / "best").stdout)
+    found = strict_json(svmkit("eval", "--json", "--certificate", "-c", "10", data, tmp_path / "m").stdout)
+    assert found["primal"] == pytest.approx(primal_objective(tmp_path / "m", data, C=10.0), rel=1e-8)  # K is, so far from 0
+    assert found["primal"] > 1.01 * optimum["primal"]  # so it matters
+    assert found["dual"] == pytest.approx(optimum["dual"], rel=1e-3)
+    assert found["violation"] < 1.1e-3
+
+
+def test_of_equal_rows_the_heavier_has_the_larger_coefficient(tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    data.write_text("1 cost:0.1 1:1\n1 cost:5 1:1\n-1 1:-1\n1 cost:.3 1:1 2:.5\n1 cost:.01 1:1 2:.5\n1 cost:9 1:1 2:.5\n")
+    trained = strict_json(svmkit("train", "--json", data, tmp_path / "m").stdout)
+    found = strict_json(svmkit("eval", "--json", "--certificate", data, tmp_path / "m").stdout)
+    for key in KEYS:
+        assert found[key] == pytest.approx(trained[key], rel=1e-9, abs=1e-9)
+
+
+def test_a_weight_of_a_label_that_is_not_there_is_told(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", data, tmp_path / "m")
+    said = svmkit("eval", "-q", "--certificate", "-w9", "2", data, tmp_path / "m").stderr
+    assert said == "svmkit: warning: class label 9 specified in weight is not found\n"
 
 
 def test_without_certificate_there_is_none(tmp_path: Path) -> None:
