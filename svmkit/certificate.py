@@ -67,7 +67,7 @@ def total(certificates: Sequence[Certificate]) -> Certificate:
 
 class DualPoints(NamedTuple):
     """Feasible β of several problems, one after another, each with its ``y`` and ``upper``; Kβ, their ``responses``, are from
-    float64 kernel values. Of each problem (k,) where it begins, and the ``largest`` |K_ii|.
+    float64 kernel values, and so are the K_ii, the ``diagonal``. ``starts`` (k,) is where each problem begins.
     """
 
     starts: Ints
@@ -75,7 +75,7 @@ class DualPoints(NamedTuple):
     upper: Floats
     kernel: Kernel
     bias: Bias
-    largest: Floats
+    diagonal: Floats
     beta: Floats
     responses: Floats
 
@@ -119,11 +119,12 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     if dual_responses is None:
         alpha = _feasible(problem, alpha)
         dual_responses = _own_responses(problem, problem.y * alpha, real)
-    largest = float(np.abs(diagonal(problem.rows, problem.kernel)).max(initial=0.0))
+    diagonals = np.abs(diagonal(problem.rows, problem.kernel))
     beta = problem.y * alpha
     violation = kkt_violation(problem.y - dual_responses, beta, problem.y, problem.upper, problem.bias)
     curvature, size = float(beta @ dual_responses), float(np.abs(beta).sum())
-    gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, largest, problem.kernel)
+    spread, largest = float(np.abs(beta) @ np.sqrt(diagonals)), float(diagonals.max(initial=0.0))
+    gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, spread, largest, problem.kernel)
     found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
     if real == "f4" and isnan(found.gap) and not problem.kernel.indefinite:
         return certify(problem, solution)
@@ -139,7 +140,9 @@ def certify_points(points: DualPoints, rho: Floats) -> Certificates:
     hinge = np.maximum(0.0, 1.0 - y * (points.responses - np.repeat(rho, lengths)))
     primal = 0.5 * norm2 + np.add.reduceat(points.upper * hinge, starts)
     alpha, size = np.add.reduceat(y * beta, starts), np.add.reduceat(np.abs(beta), starts)
-    gap = _gap(primal, norm2, alpha, norm2, size, points.largest, points.kernel)
+    diagonals = np.abs(points.diagonal)
+    spread, largest = np.add.reduceat(np.abs(beta) * np.sqrt(diagonals), starts), np.maximum.reduceat(diagonals, starts)
+    gap = _gap(primal, norm2, alpha, norm2, size, spread, largest, points.kernel)
     can_rise, can_fall, F = *_movable(beta, y, points.upper), y - points.responses
     most = np.maximum.reduceat(np.where(can_rise, F, -np.inf), starts)
     least = np.minimum.reduceat(np.where(can_fall, F, np.inf), starts)
@@ -152,12 +155,12 @@ class _Gap(NamedTuple):
     noise: Any
 
 
-def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, largest: Any, kernel: Kernel) -> _Gap:
-    """Of solutions with these primal objectives and ‖w‖², and dual points of Σα, βᵀKβ, Σ|β| and max |K_ii|; nan where K is
-    not positive semidefinite.
+def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, spread: Any, largest: Any, kernel: Kernel) -> _Gap:
+    """Of solutions with these primal objectives and ‖w‖², and dual points of Σα, βᵀKβ, Σ|β|, Σ|β_i| √K_ii and max |K_ii|; nan
+    where K is not positive semidefinite.
     """
     noise = 2.0**-50 * size * largest
-    dual = alpha - 0.5 * (curvature + _hidden(kernel, curvature, size, largest))
+    dual = alpha - 0.5 * (curvature + _hidden(kernel, curvature, spread))
     indefinite = kernel.indefinite | (np.minimum(norm2, curvature) < -noise * size)
     return _Gap(dual, np.where(indefinite, nan, primal - dual), noise)
 
@@ -189,14 +192,14 @@ def _worst(most: Any, least: Any, bias: Bias) -> Any:
     return np.abs(np.maximum(0.0, worst))  # max() would drop a nan; abs() makes 0 of −0
 
 
-def _hidden(kernel: Kernel, curvature: Any, size: Any, largest: Any) -> Any:
-    """What float64 rounding may have taken from βᵀKβ, with Σ|β| and max K_ii; else a bound made of it might be none.
+def _hidden(kernel: Kernel, curvature: Any, spread: Any) -> Any:
+    """What float64 rounding may have taken from βᵀKβ, where ``spread`` is Σ|β_i| √K_ii; else a bound made of it might be none.
 
-    Every response may be off by the certificate's noise; with the linear kernel w alone is, by Σ|β| max‖x‖ times rounding.
+    Every K_ij may be off by a share of √K_ii √K_jj; with the linear kernel w alone is, by that share of Σ|β_i| ‖x_i‖.
     """
+    off = 2.0**-50 * spread
     if kernel.kind != LINEAR:
-        return 2.0**-50 * size * size * largest
-    off = 2.0**-50 * size * np.sqrt(largest)
+        return off * spread
     return off * (2.0 * np.sqrt(np.maximum(curvature, 0.0)) + off)
 
 

@@ -184,6 +184,15 @@ def test_rounding_lifts_no_dual_above_the_optimum(kernel: Kernel, size: float) -
         assert found.dual <= 2 * 30 * 1e-3  # f = −1
 
 
+def test_an_example_of_huge_norm_that_has_no_part_blurs_nothing() -> None:
+    problem = Problem(
+        Rows.from_dense(np.array([[2.0], [1.0], [1e5]])), np.array([1.0, -1, 1]), np.ones(3), Kernel(POLYNOMIAL, 1.0)
+    )
+    found = certify(problem, solution(problem, np.array([2.0, -2.0, 0.0]) / 49, 9 / 7))
+    assert (found.primal, found.dual) == (pytest.approx(2 / 49, rel=1e-9), pytest.approx(2 / 49, rel=1e-9))
+    assert found.gap == pytest.approx(0.0, abs=1e-12)
+
+
 def test_given_responses_are_used() -> None:
     problem = zoo.named("rbf")
     beta = feasible(problem, seed=2)

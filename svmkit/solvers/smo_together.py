@@ -67,8 +67,7 @@ class SmallMachines:
         rho = np.zeros(len(sizes))
         if bias == "free":
             rho = rhos_of(machines.y - product, beta, boxes.lower, boxes.upper, starts)
-        largest = np.maximum.reduceat(np.abs(boxes.diagonal), starts)
-        points = DualPoints(starts, machines.y, machines.upper, self._engine.kernel, bias, largest, beta, product)
+        points = DualPoints(starts, machines.y, machines.upper, self._engine.kernel, bias, boxes.diagonal, beta, product)
         certificates = certify_points(points, rho)
         converged = (ended.finished == 1) & np.isfinite(np.add.reduceat(product, starts))
         converged &= certificates.violation <= eps
