@@ -164,8 +164,8 @@ def report(state: State) -> PairReport:
 
 
 def _plain_sum(values: Floats) -> float:
-    """The sum from left to right, neither pairwise nor compensated."""
-    return float(np.cumsum(values)[-1])
+    """0 and the values from left to right, neither pairwise nor compensated; so never −0."""
+    return 0.0 + float(np.cumsum(values)[-1])
 
 
 def _rho(state: State) -> float:

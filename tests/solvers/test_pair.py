@@ -16,7 +16,7 @@ from zoo import named, points, problem
 
 from svmkit.certificate import certify
 from svmkit.data import Floats
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, DualQP, Kernel, Problem
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, DualQP, Kernel, Problem
 from svmkit.solvers import pair
 from svmkit.trace import Progress
 
@@ -391,3 +391,11 @@ def test_overflow_is_never_called_converged(kernel: Kernel) -> None:
     X, y = points(20, 3, seed=1)
     progress = pair.advance(pair.start(problem(X * 1e160, y, kernel), pair.Options(), 1e-3, 0), EVERY)
     assert (progress.done, progress.stalled) == (False, True)
+
+
+def test_a_rho_of_0_has_no_sign() -> None:
+    """All slopes of free variables are −0 here; svm-train adds them to 0, and prints 0."""
+    X, y = np.array([[-1.0, 0.0673], [2.0, 0.0], [3.0, 1.42], [0.0, 0.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    case = replace(problem(X, y, Kernel(SIGMOID, 1024.0)), upper=np.array([1.0, 10.0, 10.0, 1.0]))
+    _, state = run(case)
+    assert str(pair.report(state).rho) == "0.0"
