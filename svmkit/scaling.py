@@ -1,17 +1,21 @@
 """Linear scaling of features and labels, as svm-scale does it: each feature's range in the data becomes lower … upper.
 
 A value that is not written in a row is 0, and counts. A feature whose range is a single point says nothing and is left out.
-Index 0 is no proper feature: where a row lacks it, it is neither counted as 0 nor filled in.
+Index 0 is no proper feature: where a row lacks it, it is neither counted as 0 nor filled in. Features that occur nowhere take
+no room: those that do have places 0, 1, … by which rows are renumbered (``Scaling.placed``) before they are scaled.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Bools, Floats, Ints, Rows
+
+#: Numbers up to so many times as many as there are to look up, and so many more, are looked up in a table.
+_SPARSE, _FEW = 4, 1000
 
 
 @dataclass(frozen=True)
@@ -26,40 +30,61 @@ class LabelRange:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Values of feature i go from ``minimum[i] … maximum[i]`` to ``lower … upper``; equal ends mean the feature is left out.
+    """Values of feature ``index[k]`` go from ``minimum[k] … maximum[k]`` to ``lower … upper``; equal ends leave it out.
 
-    The arrays are (largest index + 1,). ``known`` marks features whose range was measured or is listed in a range file;
-    the ends of the others are 0. ``labels`` is None where labels stay.
+    The arrays are (m,), ``index`` ascends from 0. ``known`` marks features whose range was measured or is listed in a range
+    file; the ends of the others are 0. ``labels`` is None where labels stay.
     """
 
     lower: float
     upper: float
+    index: Ints
     minimum: Floats
     maximum: Floats
     known: Bools
     labels: LabelRange | None = None
 
-    @property
-    def n_features(self) -> int:
-        """The largest index there is a place for."""
-        return len(self.minimum) - 1
+    def covering(self, features: Ints) -> Scaling:
+        """The same with places for ``features`` too; new ones are not known."""
+        index = np.union1d(self.index, features)
+        wider = unmeasured(self.lower, self.upper, index, self.labels)
+        place = _places(index, self.index)
+        wider.minimum[place], wider.maximum[place], wider.known[place] = self.minimum, self.maximum, self.known
+        return wider
 
-    def widened(self, n_features: int) -> Scaling:
-        """The same with places up to ``n_features`` at least; new ones are not known."""
-        extra = max(0, n_features - self.n_features)
-        return Scaling(
-            self.lower,
-            self.upper,
-            np.append(self.minimum, np.zeros(extra)),
-            np.append(self.maximum, np.zeros(extra)),
-            np.append(self.known, np.zeros(extra, dtype=bool)),
-            self.labels,
-        )
+    def placed(self, rows: Rows) -> Rows:
+        """``rows``, all of whose features have a place, by their places."""
+        return rows._replace(indices=_places(self.index, rows.indices).astype(np.int32), n_features=len(self.index) - 1)
+
+
+def unmeasured(lower: float, upper: float, index: Ints, labels: LabelRange | None = None) -> Scaling:
+    """The scaling of features of which nothing is known."""
+    m = len(index)
+    return Scaling(lower, upper, index, np.zeros(m), np.zeros(m), np.zeros(m, dtype=bool), labels)
+
+
+def occurring(rows: Rows) -> Ints:
+    """The features that ``rows`` store, ascending, and 0."""
+    if rows.n_features > _SPARSE * len(rows.indices) + _FEW:
+        return np.union1d([0], rows.indices)
+    counts = np.bincount(rows.indices, minlength=1)
+    counts[0] = 1
+    return np.flatnonzero(counts)
+
+
+def _places(index: Ints, wanted: Ints | NDArray[np.int32]) -> Ints:
+    """Where each of ``wanted`` stands in ``index``, which ascends."""
+    if index[-1] > _SPARSE * len(wanted) + _FEW:
+        return np.searchsorted(index, wanted)
+    table = np.zeros(int(index[-1]) + 1, dtype=np.int64)
+    table[index] = np.arange(len(index))
+    return table[wanted]
 
 
 def measure(rows: Rows, lower: float = -1.0, upper: float = 1.0) -> Scaling:
     """The scaling that takes each feature's range in ``rows`` to ``lower … upper``."""
-    width = rows.n_features + 1
+    nothing = unmeasured(lower, upper, occurring(rows))
+    rows, width = nothing.placed(rows), len(nothing.index)
     minimum, maximum = np.full(width, np.inf), np.full(width, -np.inf)
     np.minimum.at(minimum, rows.indices, rows.data)
     np.maximum.at(maximum, rows.indices, rows.data)
@@ -67,7 +92,7 @@ def measure(rows: Rows, lower: float = -1.0, upper: float = 1.0) -> Scaling:
     minimum[missing] = np.minimum(minimum[missing], 0.0)
     maximum[missing] = np.maximum(maximum[missing], 0.0)
     known = minimum <= maximum
-    return Scaling(lower, upper, np.where(known, minimum, 0.0), np.where(known, maximum, 0.0), known)
+    return replace(nothing, minimum=np.where(known, minimum, 0.0), maximum=np.where(known, maximum, 0.0), known=known)
 
 
 def measure_labels(y: Floats, lower: float, upper: float) -> LabelRange:
@@ -75,9 +100,9 @@ def measure_labels(y: Floats, lower: float, upper: float) -> LabelRange:
     return LabelRange(lower, upper, float(y.min()), float(y.max()))
 
 
-def scale_values(scaling: Scaling, index: Ints | NDArray[np.int32], values: Floats) -> Floats:
-    """``values`` of the features ``index``, scaled; a range's ends become the limits exactly, a feature left out becomes 0."""
-    return _line_through(values, scaling.minimum[index], scaling.maximum[index], scaling.lower, scaling.upper)
+def scale_values(scaling: Scaling, place: Ints | NDArray[np.int32], values: Floats) -> Floats:
+    """``values`` of the features at ``place``, scaled; a range's ends become the limits exactly, a feature left out 0."""
+    return _line_through(values, scaling.minimum[place], scaling.maximum[place], scaling.lower, scaling.upper)
 
 
 def scale_labels(scaling: Scaling, y: Floats) -> Floats:
@@ -99,23 +124,22 @@ def beside_the_point(scaling: Scaling, y: Floats) -> str | None:
 
 
 def scaled_zeros(scaling: Scaling) -> Floats:
-    """What a value that a row lacks becomes, for every feature (n_features + 1,); 0 at index 0, which is not filled in."""
-    index = np.arange(scaling.n_features + 1)
-    zeros = scale_values(scaling, index, np.zeros(len(index)))
+    """What a value that a row lacks becomes, for every place (m,); 0 at index 0, which is not filled in."""
+    m = len(scaling.index)
+    zeros = scale_values(scaling, np.arange(m), np.zeros(m))
     zeros[0] = 0.0
     return zeros
 
 
 def unscalable(rows: Rows, scaling: Scaling) -> Ints:
-    """Features of which some value in ``rows``, or a missing one, is scaled to no finite number; ascending."""
-    scaling = scaling.widened(rows.n_features)
+    """Features of which some value in ``rows`` (placed), or a missing one, is scaled to no finite number; ascending."""
     stored = rows.indices[~np.isfinite(scale_values(scaling, rows.indices, rows.data))]
-    missing = ~np.isfinite(scaled_zeros(scaling)) & _missing_somewhere(rows._replace(n_features=scaling.n_features))
-    return np.union1d(stored, np.flatnonzero(missing))
+    missing = ~np.isfinite(scaled_zeros(scaling)) & _missing_somewhere(rows)
+    return scaling.index[np.union1d(stored, np.flatnonzero(missing))]
 
 
 def count_nonzeros(rows: Rows, scaling: Scaling) -> int:
-    """How many values ``rows`` would store once scaled."""
+    """How many values ``rows`` (placed) would store once scaled."""
     filled_below = np.concatenate([[0], np.cumsum(scaled_zeros(scaling) != 0)])
     before, after = gaps(rows)
     run = rows.indices > before

@@ -19,6 +19,7 @@ from svmkit.scaling import (
     gaps,
     measure,
     measure_labels,
+    occurring,
     scale_labels,
     scale_values,
     scaled_zeros,
@@ -34,8 +35,14 @@ def scale(rows: Rows, scaling: Scaling) -> Rows:
     words = Words(
         lambda first, last: ["0"] * (last - first), " {}:".format, lambda values: shortest(values).without_zeros(values)
     )
-    text = b"".join(scaled_lines(rows, scaling.widened(rows.n_features), words))
+    scaling = scaling.covering(occurring(rows))
+    text = b"".join(scaled_lines(scaling.placed(rows), scaling, words))
     return parse_dataset(np.frombuffer(text, np.uint8), "text").rows if text else Rows.from_dense(np.zeros((0, 0)))
+
+
+def by_number(lower: float, upper: float, minimum: Floats, maximum: Floats, labels: LabelRange | None = None) -> Scaling:
+    """Of features 0, 1, …, of which those with different ends are known."""
+    return Scaling(lower, upper, np.arange(len(minimum)), minimum, maximum, minimum != maximum, labels)
 
 
 def naive(matrix: Floats, lower: float, upper: float) -> Floats:
@@ -62,7 +69,7 @@ def test_scaled_rows_are_the_formula_s(matrix: Floats, limits: tuple[float, floa
     dense[:, : scaled.n_features + 1] = scaled.to_dense()
     assert dense[:, 1:].tolist() == expected.tolist()
     assert np.all(scaled.data != 0)
-    assert count_nonzeros(rows, scaling) == len(scaled.data) == np.count_nonzero(expected)
+    assert count_nonzeros(scaling.placed(rows), scaling) == len(scaled.data) == np.count_nonzero(expected)
     for start, stop in zip(scaled.indptr[:-1], scaled.indptr[1:], strict=True):
         assert np.all(np.diff(scaled.indices[start:stop]) > 0)
 
@@ -72,7 +79,7 @@ def test_zeros_in_the_file_and_missing_values_are_alike() -> None:
     missing = Rows(np.array([2.0, 4.0]), np.array([2, 2], dtype=np.int32), np.array([0, 1, 2]), 2)
     for rows in (spelt, missing):
         scaling = measure(rows)
-        assert (scaling.minimum.tolist(), scaling.maximum.tolist()) == ([0, 0, 2], [0, 0, 4])
+        assert (scaling.index[-1], scaling.minimum[-1], scaling.maximum[-1]) == (2, 2, 4)
         assert scale(rows, scaling).to_dense().tolist() == [[0, 0, -1], [0, 0, 1]]
 
 
@@ -84,21 +91,21 @@ def test_index_0_is_not_filled_in() -> None:
 
 
 def test_new_data_may_leave_the_range_and_bring_new_features() -> None:
-    scaling = Scaling(0.0, 1.0, np.array([0.0, 0.0]), np.array([0.0, 10.0]), np.array([False, True]))
+    scaling = by_number(0.0, 1.0, np.array([0.0, 0.0]), np.array([0.0, 10.0]))
     rows = Rows.from_dense(np.array([[20.0, 3.0], [0.0, 4.0]]))
     assert scale(rows, scaling).to_dense().tolist() == [[0, 2], [0, 0]]
-    assert scaling.widened(1).n_features == 1
-    assert scaling.widened(4).known.tolist() == [False, True, False, False, False]
+    wider = scaling.covering(np.array([1, 4]))
+    assert (wider.index.tolist(), wider.known.tolist()) == ([0, 1, 4], [False, True, False])
 
 
 def test_features_the_data_lack_are_filled() -> None:
-    scaling = Scaling(-1.0, 1.0, np.zeros(4), np.array([0.0, 0.0, 0.0, 2.0]), np.array([False, False, False, True]))
+    scaling = by_number(-1.0, 1.0, np.zeros(4), np.array([0.0, 0.0, 0.0, 2.0]))
     assert scaled_zeros(scaling).tolist() == [0, 0, 0, -1]
     assert scale(Rows.from_dense(np.array([[5.0], [0.0]])), scaling).to_dense().tolist() == [[0, 0, 0, -1], [0, 0, 0, -1]]
 
 
 def test_ends_are_exact() -> None:
-    scaling = Scaling(0.1, 0.7, np.array([0.0, 0.1]), np.array([0.0, 0.3]), np.array([False, True]))
+    scaling = by_number(0.1, 0.7, np.array([0.0, 0.1]), np.array([0.0, 0.3]))
     assert scale_values(scaling, np.array([1, 1, 0]), np.array([0.1, 0.3, 5.0])).tolist() == [0.1, 0.7, 0.0]
 
 
@@ -109,21 +116,37 @@ def test_huge_ranges_raise_no_warning() -> None:
 
 def test_features_that_are_scaled_to_no_number_are_found() -> None:
     ends = np.array([0.0, 0.0, -1.7e308, -1.7e308, -1.7e308, 0.0])
-    scaling = Scaling(-1.0, 1.0, ends, -ends, ends != 0)
+    scaling = by_number(-1.0, 1.0, ends, -ends)
     rows = Rows.from_dense(np.array([[1.0, 1.7e308, 1.7e308, 5.0], [0.0, -1.7e308, 0.0, 5.0]]))
-    assert unscalable(rows, scaling).tolist() == [3, 4]
-    assert unscalable(rows, measure(Rows.from_dense(np.ones((1, 2))))).tolist() == []
-    assert unscalable(rows.take(np.array([0])), Scaling(-1.0, 1.0, ends[:4], -ends[:4], ends[:4] != 0)).tolist() == []
+
+    def lost(rows: Rows, scaling: Scaling) -> list[int]:
+        scaling = scaling.covering(occurring(rows))
+        return unscalable(scaling.placed(rows), scaling).tolist()
+
+    assert lost(rows, scaling) == [3, 4]
+    assert lost(rows, measure(Rows.from_dense(np.ones((1, 2))))) == []
+    assert lost(rows.take(np.array([0])), by_number(-1.0, 1.0, ends[:4], -ends[:4])) == []
+
+
+def test_features_that_occur_nowhere_take_no_room() -> None:
+    indices = np.array([7, 2_000_000_000, 2_147_483_646, 7], dtype=np.int32)
+    rows = Rows(np.array([1.0, 2.0, 3.0, 4.0]), indices, np.array([0, 3, 4]), 2_147_483_646)
+    scaling = measure(rows)
+    assert scaling.index.tolist() == [0, 7, 2_000_000_000, 2_147_483_646]
+    assert (scaling.minimum.tolist(), scaling.maximum.tolist()) == ([0, 1, 0, 0], [0, 4, 2, 3])
+    scaled = scale(rows, scaling)
+    assert scaled.indices.tolist() == [7, 2_000_000_000, 2_147_483_646] * 2
+    assert scaled.data.tolist() == [-1, 1, 1, 1, -1, -1]
 
 
 def test_labels() -> None:
     y = np.array([2.0, 4.0, 3.0])
     scaling = measure(Rows.from_dense(np.ones((3, 1))))
     assert scale_labels(scaling, y) is y
-    with_labels = Scaling(-1, 1, np.zeros(1), np.zeros(1), np.zeros(1, dtype=bool), measure_labels(y, 0.0, 10.0))
+    with_labels = by_number(-1, 1, np.zeros(1), np.zeros(1), measure_labels(y, 0.0, 10.0))
     assert with_labels.labels == LabelRange(0.0, 10.0, 2.0, 4.0)
     assert scale_labels(with_labels, y).tolist() == [0, 10, 5]
-    single = Scaling(-1, 1, np.zeros(1), np.zeros(1), np.zeros(1, dtype=bool), LabelRange(-1.0, 1.0, 3.0, 3.0))
+    single = by_number(-1, 1, np.zeros(1), np.zeros(1), LabelRange(-1.0, 1.0, 3.0, 3.0))
     assert scale_labels(single, np.array([3.0, 4.0])).tolist() == [-1, -1]
 
 

@@ -66,7 +66,7 @@ def command(
     if save is not None:
         files.check_output(save, data, output)
     from svmkit.io.scale_file import read_ranges, write_ranges
-    from svmkit.scaling import count_nonzeros, scale_labels
+    from svmkit.scaling import count_nonzeros, occurring, scale_labels
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
@@ -76,20 +76,18 @@ def command(
             scaling = _measured(dataset, lower, upper, labels)
         else:
             _warn_of_strangers(dataset, scaling, restore or "", reporter)
-        scaling, labelled = (
-            scaling.widened(dataset.n_features),
-            dataclasses.replace(dataset, y=scale_labels(scaling, dataset.y)),
-        )
+        scaling = scaling.covering(occurring(dataset.rows))
+        placed = dataclasses.replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
         if save is not None:
             write_ranges(save, scaling)
-        _write(output, labelled, scaling)
-        before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
+        _write(output, placed, scaling)
+        before, after = len(dataset.rows.data), count_nonzeros(placed.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
 
 
 def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
-    """Writes ``dataset``, whose labels are scaled, part by part. Raises OutputError for a number that is not finite."""
+    """Writes ``dataset``, its labels scaled, its rows placed. Raises OutputError for a number that is not finite."""
     import numpy as np
 
     from svmkit.cli.scaled_text import Words, scaled_lines
@@ -132,8 +130,7 @@ def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporte
 
     from svmkit.scaling import beside_the_point
 
-    present = np.unique(dataset.rows.indices)
-    unknown = present[~scaling.widened(dataset.n_features).known[present]]
+    unknown = np.setdiff1d(dataset.rows.indices, scaling.index[scaling.known])
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
         reporter.warn(f"{restore} has no range for {len(unknown):,} features, which are left out: {listed}")

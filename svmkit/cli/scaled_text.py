@@ -33,8 +33,8 @@ class Words(NamedTuple):
 
 
 def scaled_lines(rows: Rows, scaling: Scaling, words: Words) -> Iterator[bytes]:
-    """The lines of ``rows`` scaled, many at a time. The scaling has a place for every feature of the rows."""
-    names, name_of = _names(rows, words)
+    """The lines of ``rows``, ``scaling.placed`` ones, scaled; many at a time."""
+    names, name_of = _names(rows, scaling, words)
     missing, place = _missing_text(scaling, words)
     before, after = gaps(rows)
     stop = np.maximum(rows.indices, before)
@@ -59,22 +59,22 @@ def scaled_lines(rows: Rows, scaling: Scaling, words: Words) -> Iterator[bytes]:
         yield from texts
 
 
-def _names(rows: Rows, words: Words) -> tuple[Joined, Ints]:
-    """The names of the features that occur, and which of them each feature has (n_features + 1,)."""
-    occurs = np.zeros(rows.n_features + 1, dtype=np.int64)
+def _names(rows: Rows, scaling: Scaling, words: Words) -> tuple[Joined, Ints]:
+    """The names of the features that occur, and which of them each place has (m,)."""
+    occurs = np.zeros(len(scaling.index), dtype=np.int64)
     occurs[rows.indices] = 1
-    return joined([words.feature(index) for index in np.flatnonzero(occurs).tolist()]), np.cumsum(occurs) - 1
+    return joined([words.feature(index) for index in scaling.index[occurs > 0].tolist()]), np.cumsum(occurs) - 1
 
 
 def _missing_text(scaling: Scaling, words: Words) -> tuple[NDArray[np.uint8], Ints]:
-    """The line of a row that stores nothing, without its head; where in it each feature's text begins (n_features + 2,)."""
+    """The line of a row that stores nothing, without its head; where in it the text of each place begins (m + 1,)."""
     zeros = scaled_zeros(scaling)
     place = np.zeros(len(zeros) + 1, dtype=np.int64)
     filled = np.flatnonzero(zeros)
     values = words.texts(zeros[filled])
     texts = [
         words.feature(index) + bytes(line[:length]).decode("ascii") + words.ending
-        for index, line, length in zip(filled.tolist(), *values, strict=True)
+        for index, line, length in zip(scaling.index[filled].tolist(), *values, strict=True)
     ]
     place[filled + 1] = [len(text) for text in texts]
     return joined(texts).characters, np.cumsum(place)

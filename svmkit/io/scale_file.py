@@ -18,7 +18,7 @@ import numpy as np
 
 from svmkit.errors import DataError
 from svmkit.io.files import atomic_output, read_bytes
-from svmkit.scaling import LabelRange, Scaling
+from svmkit.scaling import LabelRange, Scaling, unmeasured
 
 SUMMARY = "ERROR: failed to read scaling parameters"
 
@@ -37,8 +37,8 @@ def ranges_text(scaling: Scaling) -> str:
         lines += ["y", f"{at.lower:.17g} {at.upper:.17g}", f"{at.minimum:.17g} {at.maximum:.17g}"]
     lines += ["x", f"{scaling.lower:.17g} {scaling.upper:.17g}"]
     varying = np.flatnonzero(scaling.minimum != scaling.maximum)
-    for index in varying[varying > 0].tolist():
-        lines.append(f"{index} {scaling.minimum[index]:.17g} {scaling.maximum[index]:.17g}")
+    for place in varying[varying > 0].tolist():
+        lines.append(f"{scaling.index[place]} {scaling.minimum[place]:.17g} {scaling.maximum[place]:.17g}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,11 +63,12 @@ def parse_ranges(text: str, path: str) -> Scaling:
     if head != ["x"]:
         lines.fail(f"must be `x`{'' if labels else ' or `y`'}, not {' '.join(head)[:40]!r}")
     lower, upper = lines.next_numbers(2, "the limits of the features")
-    features = list(lines.features())
-    size = max((index for index, _, _ in features), default=0) + 1
-    scaling = Scaling(lower, upper, np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool), labels)
-    for index, minimum, maximum in features:
-        scaling.minimum[index], scaling.maximum[index], scaling.known[index] = minimum, maximum, True
+    ranges = {index: (minimum, maximum) for index, minimum, maximum in lines.features()}
+    scaling = unmeasured(lower, upper, np.unique([0, *ranges]).astype(np.int64), labels)
+    for place, index in enumerate(scaling.index.tolist()):
+        if index in ranges:
+            scaling.minimum[place], scaling.maximum[place] = ranges[index]
+            scaling.known[place] = True
     return scaling
 
 

@@ -20,15 +20,13 @@ LABELS = st.one_of(st.none(), st.builds(LabelRange, FINITE, FINITE, FINITE, FINI
 
 
 def scaling_of(lower: float, upper: float, ranges: dict[int, tuple[float, float]], labels: LabelRange | None = None) -> Scaling:
-    size = max(ranges, default=0) + 1
-    made = Scaling(lower, upper, np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool), labels)
-    for index, (minimum, maximum) in ranges.items():
-        made.minimum[index], made.maximum[index], made.known[index] = minimum, maximum, True
-    return made
+    index = sorted({0, *ranges})
+    ends = np.array([ranges.get(i, (0.0, 0.0)) for i in index])
+    return Scaling(lower, upper, np.array(index), ends[:, 0], ends[:, 1], np.array([i in ranges for i in index]), labels)
 
 
 def fields(scaling: Scaling) -> tuple[object, ...]:
-    arrays = scaling.minimum.tolist(), scaling.maximum.tolist(), scaling.known.tolist()
+    arrays = scaling.index.tolist(), scaling.minimum.tolist(), scaling.maximum.tolist(), scaling.known.tolist()
     return scaling.lower, scaling.upper, *arrays, scaling.labels
 
 
@@ -46,7 +44,8 @@ def test_the_text_is_svm_scale_s(tmp_path: Path) -> None:
     write_ranges(str(path), scaling)
     text = "y\n0 1\n-2 10000000000\nx\n-1 1\n2 0.10000000000000001 5\n12 -1.0000000000000001e+300 1\n"
     assert path.read_text() == text
-    assert read_ranges(str(path)).known.nonzero()[0].tolist() == [2, 12]
+    read = read_ranges(str(path))
+    assert read.index[read.known].tolist() == [2, 12]
 
 
 @pytest.mark.parametrize(

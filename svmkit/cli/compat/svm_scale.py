@@ -90,16 +90,16 @@ def _scale(call: Call) -> None:
     if _has_index_0(dataset):
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
-    heads = _heads(dataset, scaling)
+    rows, heads = scaling.placed(dataset.rows), _heads(dataset, scaling)
 
     def six_digits(values: Floats) -> Texts:
         return significant(values, 6).without_zeros(values)
 
     words = Words(lambda first, last: heads[first:last], "{}:".format, six_digits, " ")
-    for lines in scaled_lines(dataset.rows, scaling, words):
+    for lines in scaled_lines(rows, scaling, words):
         sys.stdout.buffer.write(lines)
     sys.stdout.flush()
-    before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
+    before, after = len(rows.data), count_nonzeros(rows, scaling)
     if after > before:
         warn(
             f"WARNING: original #nonzeros {before}\n       > new      #nonzeros {after}\n"
@@ -165,12 +165,12 @@ def _restored(path: str, data: str, own: Scaling) -> Scaling:
     """The scaling saved in ``path``; the data's ``own`` serves for labels and index 0 where the file has nothing of them."""
     from svmkit.io.scale_file import read_ranges
 
-    saved = read_ranges(path).widened(own.n_features)
-    own = own.widened(saved.n_features)
+    saved = read_ranges(path).covering(own.index)
+    own = own.covering(saved.index)
     if not saved.known[0]:
         saved.minimum[0], saved.maximum[0] = own.minimum[0], own.maximum[0]
     unseen = ~saved.known & (own.minimum != own.maximum)
-    for index in unseen[1:].nonzero()[0] + 1:
+    for index in own.index[1:][unseen[1:]].tolist():
         warn(
             f"WARNING: feature index {index} appeared in file {data} was not seen in the scaling factor file {path}. "
             "The feature is scaled to 0."
