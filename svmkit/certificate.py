@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan, sqrt
+from math import nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,8 @@ _WORTH_A_LOOK, _MOST = 1e7, 0.75
 #: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors; the share of itself
 #: that such a value is typically off by.
 _CLEAR, _TYPICAL_ERROR = 20.0, 5e-7
+#: Of the gap from float32 kernel values, as much as this may be what rounding made of it.
+_SHARE_OF_GAP = 0.1
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ UNKNOWN = Certificate(nan, nan, nan, nan)
 def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certificate:
     """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses.
 
-    From float32 kernel values (``real`` "f4") it takes half the time, and some six digits of it are good; where they put ‖w‖²
-    below 0 all is done again in float64.
+    From float32 kernel values (``real`` "f4") it takes half the time, and some six digits of what is added up are good. Where
+    their errors may be more than a tenth of the gap, as where C is large, or put ‖w‖² below 0, all is done again in float64.
     """
     alpha, dual_responses = solution.alpha, None
     named = solution.alpha is None and bool((solution.origin >= 0).all())
@@ -126,8 +128,11 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     spread, largest = float(np.abs(beta) @ np.sqrt(diagonals)), float(diagonals.max(initial=0.0))
     gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, spread, largest, problem.kernel)
     found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
-    if real == "f4" and isnan(found.gap) and not problem.kernel.indefinite:
-        return certify(problem, solution)
+    if real == "f4" and not problem.kernel.indefinite:
+        weights2 = float(beta @ beta) ** 2  # Σ_ij (β_i β_j)²
+        off = float32_margin(largest, weights2) + _TYPICAL_ERROR * abs(curvature)
+        if not off <= _SHARE_OF_GAP * found.gap:
+            return certify(problem, solution)
     return found
 
 
@@ -168,7 +173,7 @@ def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, spread:
 def float32_margin(largest_kernel: float, weights2: float) -> float:
     """How far Σ_j weight_j K_ij from float32 kernel values has to lie from a bound of a few units to be taken to be beyond it.
 
-    From the largest |K_ii| and Σ weight²: errors of a row's kernel values are taken for independent of one another. What they
+    From the largest |K_ii| and Σ weight²: errors of kernel values are taken for independent of one another. What they
     have in common moves the sum by that share of itself, which is nothing near such a bound.
     """
     return _CLEAR * _TYPICAL_ERROR * largest_kernel * sqrt(weights2)

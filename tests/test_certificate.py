@@ -226,6 +226,19 @@ def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
     assert (quick.primal, quick.dual) == (pytest.approx(found.primal, rel=1e-5), pytest.approx(found.dual, rel=1e-5))
 
 
+def test_a_gap_that_float32_would_blur_is_computed_in_float64() -> None:
+    """Of a large C the dual is a small difference of large sums: of float32 values it came out above the optimum."""
+    X, y = zoo.points(60, 3, seed=2)
+    large = zoo.problem(X, y, Kernel(RBF, 1e-3), 1e6)
+    near = base.run(smo, large, smo.Options(), eps=1e-2).solution
+    assert certify(large, replace(near, responses=None), "f4") == certify(large, replace(near, responses=None))
+    small = zoo.problem(X, y, Kernel(RBF, 1e-3), 1.0)
+    rough = solution(small, feasible(small, 0), 0.0)
+    quick, exact = certify(small, rough, "f4"), certify(small, rough)
+    assert quick != exact
+    assert quick.gap == pytest.approx(exact.gap, rel=1e-4)
+
+
 def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
     """Of rows far from the origin kernel values are all but equal, and what float32 leaves of ‖w‖² may have either sign."""
     lost, y = 0, np.array([1.0, -1.0] * 150)
