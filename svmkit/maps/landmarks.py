@@ -153,8 +153,10 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
         heed(f"landmarks: {len(chosen):,} of {factor.shape[1]:,} chosen")
         draws = rng.uniforms(seed, _PROPOSALS, round_number * 2 * _PROPOSED, 2 * _PROPOSED)
         round_number += 1
-        mass = np.cumsum(np.where(left > least, left, 0.0))
+        there = left > least
+        mass = np.cumsum(np.where(there, left, 0.0))
         proposed = np.searchsorted(mass, draws[:_PROPOSED] * mass[-1], side="right")
+        proposed = np.minimum(proposed, np.flatnonzero(there)[-1])  # of a mass below normal doubles a share may round to all
         known = factor[proposed, : len(chosen)]
         some = rows.take(proposed)
         K = Columns(some, kernel).block(some)

@@ -56,6 +56,13 @@ def test_pivots_end_where_nothing_is_left() -> None:
     assert len(landmarks.pivots(Rows.from_dense(np.zeros((4, 2))), Kernel(LINEAR), 2, seed=0)) == 0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_pivots_of_kernel_values_below_normal_doubles(seed: int) -> None:
+    """A share of their sum may round to all of it."""
+    tiny = Rows.from_dense(1e-162 * np.array([[3.0, 0.0], [-2.0, 0.0], [1.0, 2.0]]))
+    assert 1 <= len(landmarks.pivots(tiny, Kernel(LINEAR), 2, seed)) <= 2
+
+
 @pytest.mark.parametrize("kernel", [Kernel(SIGMOID, 0.1), Kernel(POLYNOMIAL, 0.2, -1.0, 2)], ids=lambda kernel: kernel.name)
 def test_kernels_that_may_be_indefinite_have_uniform_landmarks_in_place_of_pivots(kernel: Kernel) -> None:
     rows = Rows.from_dense(points(100, 4, seed=1)[0])
