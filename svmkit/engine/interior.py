@@ -27,6 +27,8 @@ _INSIDE, _FIRST_SHARE = 0.995, 0.01
 #: Added to K + D, scaled to a diagonal of 1, since K may be of less than full rank: the first, or ten times as much after a
 #: step that found no factor, up to the last. Steps are a little shorter for it, F stays exact.
 _FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
+#: By less than such a share two primal objectives may differ from rounding alone.
+NOISE = 1e-12
 
 
 def best_level(F: Floats, lower: Floats, upper: Floats) -> float:
@@ -91,14 +93,14 @@ class Interior:
         if not np.isfinite(primal):
             self.ended = True
             return
-        if primal < self._least_primal:
-            self._least_primal, self.beta, self.level = primal, at.beta, level
         snapped = self._snapped()
         F = self._constant - product_of_rows(self._K, snapped)
-        its_primal, _, level = self._objectives(snapped, F)
+        its_primal, _, its_level = self._objectives(snapped, F)
         self.met = self._violation(snapped, F) <= self._eps
-        if self.met or its_primal < self._least_primal:
-            self._least_primal, self.beta, self.level = its_primal, snapped, level
+        if self.met or its_primal <= (1.0 + NOISE) * min(primal, self._least_primal):
+            self._least_primal, self.beta, self.level = min(its_primal, self._least_primal), snapped, its_level
+        elif primal < self._least_primal:
+            self._least_primal, self.beta, self.level = primal, at.beta, level
         if primal - dual <= 0.5 * self._gap_mark or dual >= 2.0 * self._dual_mark:
             self._gap_mark, self._dual_mark, self._idle = primal - dual, max(dual, 0.0), 0
         else:

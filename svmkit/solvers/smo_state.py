@@ -17,7 +17,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats, Ints
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
-from svmkit.engine.interior import Interior, best_level
+from svmkit.engine.interior import NOISE, Interior, best_level
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
@@ -120,7 +120,7 @@ def note(state: State) -> None:
 
 
 def return_to_the_best(state: State) -> None:
-    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is less."""
+    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is clearly less."""
     for beta in (current(state)[0], state.calmest):
         if beta is not None:
             take(state, beta)
@@ -128,7 +128,7 @@ def return_to_the_best(state: State) -> None:
     if state.best is not None:
         take(state, state.best)
     by_w, state.by_w = state.by_w, None
-    if by_w is not None and primal_of(state.problem, by_w) < primal_of(state.problem, solution_of(state)):
+    if by_w is not None and primal_of(state.problem, by_w) < (1.0 - NOISE) * primal_of(state.problem, solution_of(state)):
         state.by_w = by_w
 
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.certificate import certify
+from svmkit.certificate import Certificate, certify
+from svmkit.data import Floats
 from svmkit.engine import linear
 from svmkit.engine.monomials import Turned, count, turned
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
@@ -103,6 +104,18 @@ def _by_w(problem: Problem, way: Way) -> Solution:
     return Solution(basis, no_origin, way.monomials.expansion(w[1:]), found.rho, alpha=found.alpha)
 
 
+def _with_a_dual_point(problem: Problem, found: Solution, own: Certificate, others: tuple[Floats, ...]) -> Solution:
+    """``found``, whose certificate is ``own``; where its α is far off, with the one of ``others`` and 0 that says most."""
+    dual = own.dual
+    for alpha in (*others, np.zeros(problem.n)):
+        if own.primal - dual <= _HIDDEN_GAP * own.primal:
+            break
+        its = certify(problem, replace(found, alpha=alpha)).dual
+        if not its <= dual:
+            found, dual = replace(found, alpha=alpha), its
+    return found
+
+
 def _arrive(state: State, ended: Progress) -> None:
     """Takes all variables to where w led, if they are better off there; stalled where rounding hides the optimum."""
     way, state.to_w = state.to_w, None
@@ -115,8 +128,7 @@ def _arrive(state: State, ended: Progress) -> None:
     note(state)
     found = _by_w(state.problem, way)
     certificate = certify(state.problem, found)
-    if certificate.dual < 0.0:
-        found = replace(found, alpha=np.zeros(state.problem.n))  # as a dual point it says more
+    found = _with_a_dual_point(state.problem, found, certificate, (alpha, state.problem.y * beta))
     if state.by_w is None or certificate.primal < primal_of(state.problem, state.by_w):
         state.by_w = found
     rounding = certificate.noise > state.eps or certificate.gap <= _HIDDEN_GAP * certificate.primal

@@ -49,6 +49,16 @@ def test_polynomials_of_features_that_are_not_scaled_converge(C: float, bias: st
     assert oracle.best_gap(K, problem, beta) <= 1e-3 * problem.upper.sum()
 
 
+def test_a_tolerance_beyond_rounding_leaves_no_traces_of_the_way() -> None:
+    """Points of the interior have no α at 0; one is better by rounding alone than with the ends that it is near."""
+    X, y = zoo.points(60, 3, seed=1, noise=0.3)
+    problem = zoo.problem(X, y, Kernel(RBF, 1.0), 1.0)
+    near, beyond = (solve(smo, problem, smo.Options(), eps=eps) for eps in (1e-10, 1e-16))
+    assert beyond.status is Status.STALLED
+    assert beyond.solution.n_support == near.solution.n_support < 60
+    assert beyond.certificate.violation <= 1e-13
+
+
 def test_where_rounding_hides_the_optimum_of_such_a_polynomial_the_best_is_returned() -> None:
     problem = unscaled(120, 1.0, "free")
     found = solve(smo, problem, smo.Options(), eps=1e-3)

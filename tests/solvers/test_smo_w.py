@@ -88,6 +88,16 @@ def test_where_rounding_is_all_that_is_left_pair_steps_do_not_begin_anew(bias: s
     assert found.certificate.primal <= 1.000001 * least_primal(problem, 2.0**-52)
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_tolerance_beyond_rounding_leaves_a_dual_point(C: float) -> None:
+    """What Newton steps end with may be no feasible α at all."""
+    X, y = zoo.points(200, 8, seed=1, noise=0.3)
+    X[:, :5] = np.sign(X[:, :5])
+    found = solve(smo, zoo.problem(X, y, Kernel(LINEAR), C), smo.Options(), eps=1e-16)
+    assert found.status is Status.STALLED
+    assert found.certificate.gap <= 1e-4 * found.certificate.primal
+
+
 def least_primal(problem: Problem, least: float) -> float:
     """Of the linear problem on monomials, by newton.py, whose own tests show its optimum."""
     monomials = smo_w.turned(problem.rows, problem.kernel, least)
