@@ -23,6 +23,7 @@ from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import linear
 from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
+from svmkit.features import narrowed
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, decision_values, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
@@ -146,12 +147,12 @@ def _folded(model: Model, count: int) -> Model:
     """Linear machines as w each, a row of the machine's first class."""
     if count < len(model.machines):
         raise UsageError(f"a linear model of {len(model.machines)} machines needs as many basis vectors, not {count}")
-    width = model.rows.n_features + 1
+    rows, names = narrowed(model.rows)
     parts, machines = [], []
     for number, (machine, alpha) in enumerate(zip(model.machines, alphas(model).T, strict=True)):
-        w = linear.fold(model.rows, np.ascontiguousarray(alpha), width)
+        w = linear.fold(rows, np.ascontiguousarray(alpha), len(names))
         filled = np.flatnonzero(w)
-        parts.append(Rows(w[filled], filled.astype(np.int32), np.array([0, len(filled)]), model.rows.n_features))
+        parts.append(Rows(w[filled], names[filled], np.array([0, len(filled)]), rows.n_features))
         machines.append(Machine(np.array([number]), np.ones(1), machine.rho))
     firsts = [i for i, _ in model.pairs] if model.labels is not None else [0]
     return _model_on(model, stack(parts), np.array(firsts), machines)

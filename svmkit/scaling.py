@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.data import Bools, Floats, Ints, Rows
-
-#: Numbers up to so many times as many as there are to look up, and so many more, are looked up in a table.
-_SPARSE, _FEW = 4, 1000
+from svmkit.features import feature_names, places_of
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,13 @@ class Scaling:
         """The same with places for ``features`` too; new ones are not known."""
         index = np.union1d(self.index, features)
         wider = unmeasured(self.lower, self.upper, index, self.labels)
-        place = _places(index, self.index)
+        place = places_of(index, self.index)
         wider.minimum[place], wider.maximum[place], wider.known[place] = self.minimum, self.maximum, self.known
         return wider
 
     def placed(self, rows: Rows) -> Rows:
         """``rows``, all of whose features have a place, by their places."""
-        return rows._replace(indices=_places(self.index, rows.indices).astype(np.int32), n_features=len(self.index) - 1)
+        return rows._replace(indices=places_of(self.index, rows.indices), n_features=len(self.index) - 1)
 
 
 def unmeasured(lower: float, upper: float, index: Ints, labels: LabelRange | None = None) -> Scaling:
@@ -65,20 +63,7 @@ def unmeasured(lower: float, upper: float, index: Ints, labels: LabelRange | Non
 
 def occurring(rows: Rows) -> Ints:
     """The features that ``rows`` store, ascending, and 0."""
-    if rows.n_features > _SPARSE * len(rows.indices) + _FEW:
-        return np.union1d([0], rows.indices)
-    counts = np.bincount(rows.indices, minlength=1)
-    counts[0] = 1
-    return np.flatnonzero(counts)
-
-
-def _places(index: Ints, wanted: Ints | NDArray[np.int32]) -> Ints:
-    """Where each of ``wanted`` stands in ``index``, which ascends."""
-    if index[-1] > _SPARSE * len(wanted) + _FEW:
-        return np.searchsorted(index, wanted)
-    table = np.zeros(int(index[-1]) + 1, dtype=np.int64)
-    table[index] = np.arange(len(index))
-    return table[wanted]
+    return np.union1d([0], feature_names(rows)).astype(np.int64)
 
 
 def measure(rows: Rows, lower: float = -1.0, upper: float = 1.0) -> Scaling:

@@ -258,6 +258,14 @@ def test_a_linear_machine_is_one_vector(n_class: int, multiclass: str) -> None:
             compress(model, len(model.machines) - 1)
 
 
+def test_a_linear_machine_of_huge_feature_numbers_takes_no_room_for_those_between() -> None:
+    model = trained(2, "linear")
+    wide = model.rows._replace(indices=model.rows.indices + np.int32(2**31 - 1 - model.rows.n_features), n_features=2**31 - 1)
+    small = compress(replace(model, rows=wide), 1)
+    assert small.rows.indices.max() == 2**31 - 1
+    assert small.rows.data.tolist() == compress(model, 1).rows.data.tolist()
+
+
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_it_is_written_and_read_as_a_libsvm_model(n_class: int) -> None:
     model = trained(n_class)

@@ -137,34 +137,6 @@ def places(rows: Rows, w: Floats) -> Floats:
     return w[1:] if rows.form == "dense" else w
 
 
-def feature_names(rows: Rows) -> NDArray[np.int32]:
-    """The feature numbers that occur; of dense rows all."""
-    if rows.form == "dense":
-        return np.arange(1, rows.n_features + 1, dtype=np.int32)
-    if not _fits_a_table(rows):
-        return np.unique(rows.indices)
-    occurs = np.zeros(rows.n_features + 1, dtype=bool)
-    occurs[rows.indices] = True
-    return np.flatnonzero(occurs).astype(np.int32)
-
-
-def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
-    """``rows`` as loops want them whose w has a place for each of the features that occur, and these."""
-    names = feature_names(rows)
-    if rows.form == "sparse" and _fits_a_table(rows):
-        place = np.zeros(rows.n_features + 1, np.int32)
-        place[names] = np.arange(len(names))
-        rows = rows._replace(indices=place[rows.indices])
-    elif rows.form == "sparse":
-        rows = rows._replace(indices=np.searchsorted(names, rows.indices).astype(np.int32))
-    return rows, names
-
-
-def _fits_a_table(rows: Rows) -> bool:
-    """Whether a table of all features takes no more memory than the nonzeros do: looking things up there needs no search."""
-    return rows.n_features < len(rows.indices)
-
-
 def _fold_loop(add: Any) -> Any:
     def fold_loop(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, weights: Any, w: Any) -> None:
         for r in range(r0, r1):

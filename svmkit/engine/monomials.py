@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine import linear
+from svmkit.features import narrowed
 from svmkit.problem import POLYNOMIAL, Kernel
 
 
@@ -48,7 +48,7 @@ def count(n_features: int, kernel: Kernel) -> int:
 
 def monomials(rows: Rows, kernel: Kernel) -> Floats:
     """Φ (n, D), for sparse ``rows``; not finite where it leaves float64's range."""
-    narrow, names = linear.narrowed(rows)
+    narrow, names = narrowed(rows)
     factors = sqrt(kernel.gamma) * narrow._replace(n_features=max(0, len(names) - 1)).to_dense()[:, : len(names)].T
     if kernel.coef0 > 0.0:
         factors = np.vstack([np.full(rows.n, sqrt(kernel.coef0)), factors])

@@ -30,8 +30,8 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
-from svmkit.engine.linear import feature_names
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
+from svmkit.features import feature_names
 from svmkit.maps.landmarks import Heed, for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel

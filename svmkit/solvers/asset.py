@@ -28,6 +28,7 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import averaging as loops
 from svmkit.engine import linear, rng
 from svmkit.errors import UsageError
+from svmkit.features import narrowed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row
 from svmkit.solvers.base import needs_map
 from svmkit.trace import Progress
@@ -153,7 +154,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     _check(options)
     mean = float(problem.upper.mean())
     lam, omega, n = 1.0 / (problem.n * mean), problem.upper / mean, problem.n
-    rows, names = linear.narrowed(problem.rows)
+    rows, names = narrowed(problem.rows)
     square = rows.sqnorms()
     free = problem.bias == "free"
     bound = (options.bound or 1.0 + sqrt(float(square.max(initial=0.0)) / lam)) if free else 0.0

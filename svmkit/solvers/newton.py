@@ -30,6 +30,7 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
+from svmkit.features import feature_names, narrowed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
 from svmkit.solvers.newton_ascent import near_optimum
@@ -80,7 +81,7 @@ def supports(problem: Problem) -> str | None:
     """Takes linear problems in which at most 4096 features occur."""
     if problem.kernel.kind != LINEAR:
         return needs_map("newton", problem.kernel)
-    d = len(linear.feature_names(problem.rows))
+    d = len(feature_names(problem.rows))
     if d > MOST_FEATURES:
         return (
             f"solver newton solves for as many unknowns as there are features, {d} here; it takes at most {MOST_FEATURES}. "
@@ -148,7 +149,7 @@ class State:
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or near the optimum."""
     used = np.flatnonzero(problem.upper > 0)
-    rows, names = linear.narrowed(problem.rows)
+    rows, names = narrowed(problem.rows)
     if rows.form == "sparse":
         rows = rows._replace(indices=rows.indices + np.int32(1), n_features=len(names))
     if len(used) < problem.n:

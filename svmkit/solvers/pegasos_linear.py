@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import narrowed
 from svmkit.engine.rng import integers
+from svmkit.features import narrowed
 from svmkit.problem import Problem, Solution, as_one_row
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from svmkit.certificate import Certificate, certify
 from svmkit.data import Floats
-from svmkit.engine import linear
 from svmkit.engine.monomials import Turned, count, turned
+from svmkit.features import feature_names
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import newton
 from svmkit.solvers.smo_state import State, current, note, primal_of, take
@@ -52,7 +52,7 @@ def features_of_w(problem: Problem) -> int:
         return problem.rows.n_features if problem.rows.n_features <= newton.MOST_FEATURES else 0
     if not count(1, problem.kernel) or problem.kernel.degree > _MOST_MONOMIALS:
         return 0
-    found = count(len(linear.feature_names(problem.rows)), problem.kernel)
+    found = count(len(feature_names(problem.rows)), problem.kernel)
     return found if found <= min(_MOST_MONOMIALS, problem.n - 1, _MOST_VALUES // problem.n) else 0
 
 

@@ -74,17 +74,6 @@ def test_a_stream_of_the_widest_map_finds_room_for_all_features() -> None:
     assert features.as_rows(w).indices.tolist() == [2**20]
 
 
-def test_features_that_occur_are_found_by_search_or_by_table() -> None:
-    X = np.zeros((9, 8))
-    X[[0, 0, 1, 3, 3, 4, 6, 6, 7, 8], [1, 7, 0, 1, 3, 7, 7, 3, 1, 0]] = 1.0  # features 1, 2, 4 and 8
-    rows = Rows.from_dense(X)
-    for case in (rows, rows._replace(n_features=2**31 - 1)):
-        narrow, names = linear.narrowed(case)
-        assert names.tolist() == [1, 2, 4, 8]
-        assert np.array_equal(names[narrow.indices], rows.indices)
-        assert names.dtype == narrow.indices.dtype == np.int32
-
-
 _ends = linear.ENDS["dense"]
 
 
