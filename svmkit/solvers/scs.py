@@ -178,9 +178,10 @@ def _check(options: Options) -> None:
 
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
 def advance(state: _State, budget: int) -> Progress:
-    """At most ``budget`` more iterations."""
+    """At most ``budget`` more iterations; one, while S grows: the next then takes longer than any before."""
+    size = _size(state)
     for _ in range(budget):
-        if state.done or state.completed:
+        if state.done or state.completed or _size(state) > size:
             break
         state.steps += 1
         _iterate(state)

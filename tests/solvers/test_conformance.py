@@ -357,7 +357,9 @@ def test_more_steps_come_nearer(name: str, case: Problem) -> None:
     for seed in range(5):
         progress, found = finish(name, asked, seed=seed)
         solver, state = begin(name, asked, seed=seed)
-        solver.advance(state, max(1, progress.steps // 8))
+        few = max(1, progress.steps // 8)
+        while not (made := solver.advance(state, few)).ended and made.steps < few:
+            pass  # a call may take fewer steps than it is allowed
         early.append(excess(asked, solver.solution(state), best))
         late.append(excess(asked, found, best))
     assert median(late) < median(early)

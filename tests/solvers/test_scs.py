@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import scs
+from svmkit.trace import Progress
 
 EVERY = 10**9
 
@@ -104,10 +106,27 @@ def test_the_points_are_those_of_a_plain_run(options: scs.Options, C: float, see
     assert 3 <= accepted < 25  # both ways were taken
 
 
+def to_the_end(state: Any) -> Progress:
+    while not (progress := scs.advance(state, EVERY)).ended:
+        pass
+    return progress
+
+
+def test_a_call_ends_where_the_sample_has_grown() -> None:
+    """Iterations of a larger sample take longer, and limits on time are looked at between calls."""
+    state = scs.start(unbiased(300, 1.0), scs.Options(first=10, sample=70), 1e-3, 0)
+    sizes = [10]
+    while sizes[-1] < 70:
+        assert scs.advance(state, EVERY).steps == len(sizes)
+        sizes.append(len(state.gram.rows))
+    assert sizes == sorted(set(sizes))
+    assert scs.advance(state, 5).steps == len(sizes) - 1 + 5
+
+
 def test_the_sample_keeps_to_its_limit() -> None:
     case = unbiased(300, 1.0)
     state = scs.start(case, scs.Options(first=10, sample=70), 1e-3, 0)
-    scs.advance(state, EVERY)
+    to_the_end(state)
     assert len(state.gram.rows) == len(np.unique(state.gram.rows)) == 70
     assert scs.solution(state).n_support <= 70
 
@@ -116,7 +135,7 @@ def test_nothing_is_claimed_of_examples_outside_the_sample() -> None:
     """f_S may be minimal, and f far from it."""
     case = unbiased(300, 1.0)
     for sample, converges in ((200, False), (299, False), (300, True), (1000, True)):
-        progress = scs.advance(scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0), EVERY)
+        progress = to_the_end(scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0))
         assert (progress.done, progress.completed) == (converges, not converges)
         assert progress.violation <= 0.05  # of f_S
 
@@ -127,7 +146,7 @@ def test_at_lambda_1_the_closed_form_is_reached() -> None:
         case = unbiased(400, 1 / 400)
         K, y = kernel_matrix(case), case.y
         state = scs.start(case, scs.Options(first=20), 1e-3, seed)
-        assert scs.advance(state, EVERY).done
+        assert to_the_end(state).done
         alpha = np.zeros(400)
         alpha[state.gram.rows] = state.alpha.coef
         best = 1 - (y @ K @ y) / (2 * 400**2)
@@ -140,7 +159,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum(name: str) -> None:
     K = kernel_matrix(case)
     best = optimum(case, K)
     state = scs.start(case, scs.Options(), 1e-2, 0)
-    progress = scs.advance(state, EVERY)
+    progress = to_the_end(state)
     alpha = np.zeros(case.n)
     alpha[state.gram.rows] = state.alpha.coef
     primal = primal_objective(K, case, alpha, 0.0)
@@ -160,7 +179,7 @@ def test_float32_kernels_are_not_taken_at_their_word() -> None:
     X[:, 0] += 3 * y
     case = replace(problem(X, y, Kernel(RBF, 0.1), 1e8), bias="none")
     state = scs.start(case, scs.Options(), 1e-3, 0)
-    progress = scs.advance(state, EVERY)
+    progress = to_the_end(state)
     found = certify(case, scs.solution(state))
     assert state.gram.engine.packed.real == "f4"
     assert not progress.done or found.gap <= 1e-3 * found.primal
@@ -168,7 +187,7 @@ def test_float32_kernels_are_not_taken_at_their_word() -> None:
 
 def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     case = replace(named("precomputed, indefinite"), bias="none")
-    progress = scs.advance(scs.start(case, scs.Options(), 1e-3, 0), EVERY)
+    progress = to_the_end(scs.start(case, scs.Options(), 1e-3, 0))
     assert progress.completed
     assert not progress.done
 
@@ -197,5 +216,5 @@ def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
 @pytest.mark.parametrize("value", [0.0, 1e9])
 def test_options_at_their_ends(key: str, value: float) -> None:
     state = scs.start(unbiased(20, 1.0), scs.Options(first=5, **{key: value}), 1e-3, 0)
-    progress = scs.advance(state, EVERY)
+    progress = to_the_end(state)
     assert progress.done or progress.completed
