@@ -55,9 +55,10 @@ class StreamOptions:
             self._check(data)
             return True
         names = [name for name in _NAMES if not (pool and name == "labels")]
-        given = [_NAMES[name] for name in names if getattr(self, name) is not None]
+        given = [name for name in names if getattr(self, name) is not None]
         if given:
-            raise UsageError(f"{given[0]} is for streams only; give --stream too")
+            where = "streams and pools only; give --stream or --pool" if given[0] == "labels" else "streams only; give --stream"
+            raise UsageError(f"{_NAMES[given[0]]} is for {where} too")
         return False
 
     def _check(self, data: str) -> None:

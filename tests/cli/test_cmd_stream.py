@@ -115,7 +115,7 @@ def test_a_bad_line_leaves_the_last_snapshot(data: Path, model: Path) -> None:
         (("--stream", "--solver", "asset", "-t", 0), "--lambda"),
         (("--rows", 5), "--rows is for streams only; give --stream too"),
         (("--snapshot-seconds", 5), "--snapshot-seconds is for streams only"),
-        (("--no-stream", "--labels", "1,2"), "--labels is for streams only"),
+        (("--no-stream", "--labels", "1,2"), "--labels is for streams and pools only; give --stream or --pool too"),
         ((*STREAM[1:], "-v", 3), "no -v"),
         ((*STREAM[1:], "--class-weight", "balanced"), "there are no -v, --patience, --init and --class-weight"),
         ((*STREAM[1:], "--init", "d"), "no -v, --patience, --init"),
