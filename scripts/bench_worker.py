@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def certified(model: Any, train: Any, C: float, free: bool) -> dict[str, Any]:
 
     labels, groups = group_classes(train.y, np.arange(train.n))
     members = [groups[labels.tolist().index(label)] for label in model.labels.tolist()]
-    place = training_rows(model, train.rows, members)
+    place = training_rows(model, train, members)
     if place is None:
         return {"primal": primal(model, train, C)}
     config, ones = TrainConfig(C=C, bias="free" if free else "none"), np.ones(len(labels))
@@ -102,16 +103,16 @@ def certificate(problem: Any, origin: Any, coef: Any, rho: float) -> tuple[float
     return whole.primal, whole.dual, violation
 
 
-def training_rows(model: Any, rows: Any, members: Any) -> Any:
+def training_rows(model: Any, train: Any, members: Any) -> Any:
     """The training row that each row of the model is, or None where some are none.
 
     LIBSVM cuts values to eight digits, ThunderSVM to single precision first.
     """
     from svmkit.matching import find_rows
 
-    single = rows._replace(data=rows.data.astype(np.float32).astype(np.float64))
-    for kept in (rows, single):
-        place = find_rows(model.rows, model.class_starts, kept, members)
+    single = train.rows._replace(data=train.rows.data.astype(np.float32).astype(np.float64))
+    for kept in (train, replace(train, rows=single)):
+        place = find_rows(model, kept, members).place
         if -1 not in place:
             return place
     return None
