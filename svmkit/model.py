@@ -5,23 +5,25 @@ What a model says of new rows takes two steps: ``decision_values``, then ``predi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
-from svmkit.engine.kernels import cross_apply, products_by_group
+from svmkit.engine.kernels import Columns, cross_apply, products_by_group
 from svmkit.engine.packed import layout_of
-from svmkit.engine.pair_sums import pair_sums
+from svmkit.engine.pair_sums import count_votes, pair_products, pair_sums, tiles_of
 from svmkit.errors import DataError
 from svmkit.maps import FeatureMap
 from svmkit.problem import PRECOMPUTED, RBF, Kernel
 
 #: Kernel values from which on ``answers`` turns to float32, if of some rows tried first it leaves no more than a share open.
 FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
-#: Decision values of all machines that ``answers`` holds at a time, 64 MB; there may be three of each on the way.
-_DECISIONS_HELD = 1 << 23
+#: Decision values of all machines that ``answers`` holds at a time, 16 MB; there may be three of each on the way.
+_DECISIONS_HELD = 1 << 21
+#: Of classes with fewer support vectors in the mean kernel values are stored, so many at a time.
+_FEW_A_CLASS, _VALUES_HELD = 64, 1 << 20
 #: Features of mapped rows that are made at a time, 64 MB.
 _MAPPED_VALUES = 1 << 24
 
@@ -130,26 +132,37 @@ def decision_values(model: Model, rows: Rows) -> Floats:
         return _mapped_decisions(model, model.map, rows)
     if model.kernel.kind == PRECOMPUTED:
         _check_gram(model, rows)
-    return _decisions(model, coefficients(model), np.array([machine.rho for machine in model.machines]), rows)
+    return _decider(model)(rows)
 
 
-def _decisions(model: Model, table: Floats, rho: Floats, rows: Rows) -> Floats:
-    """``decision_values`` of a model without a map, its ``coefficients`` and the rho of its machines at hand."""
-    if model.n_class <= 2 or model.multiclass == "ovr":
-        response: Floats = cross_apply(rows, model.rows, model.kernel, table)
+def _decider(model: Model) -> Callable[[Rows], Floats]:
+    """``decision_values`` of a model without a map, with all that is the same for any rows made before."""
+    kernel, basis, starts = model.kernel, model.rows, model.class_starts
+    table, rho = coefficients(model), np.array([machine.rho for machine in model.machines])
+
+    def of_few_machines(rows: Rows) -> Floats:
+        response: Floats = cross_apply(rows, basis, kernel, table)
         out: Floats = response[:, : len(rho)] - rho
         return out
-    # One product a class: a support vector's kernel values serve all its machines, and each weight is used once.
-    parts = products_by_group(rows, model.rows, model.kernel, model.class_starts, table)
-    return pair_sums(parts, rho)
+
+    def of_pairs(rows: Rows) -> Floats:  # a product a class: kernel values serve all its machines, each weight is used once
+        return pair_sums(products_by_group(rows, basis, kernel, starts, table), rho)
+
+    if model.n_class <= 2 or model.multiclass == "ovr":
+        return of_few_machines
+    if basis.n >= _FEW_A_CLASS * model.n_class:
+        return of_pairs
+    columns, tiles = Columns(basis, kernel), tiles_of(table, starts)
+    return lambda rows: of_pairs(rows) if rows.form == "dense" else _of_stored_values(columns, rows, starts, tiles, rho)
 
 
-def _columns_of_first(model: Model) -> Iterator[tuple[int, slice]]:
-    """Each class that is the first of a pair, and the columns of its machines, against each class behind it."""
-    at = 0
-    for i in range(model.n_class - 1):
-        yield i, slice(at, at + model.n_class - 1 - i)
-        at += model.n_class - 1 - i
+def _of_stored_values(columns: Columns, rows: Rows, starts: Ints, tiles: Floats, rho: Floats) -> Floats:
+    """Decision values of pairs of classes of few support vectors each, for which fused products would not pay."""
+    out, step = np.empty((rows.n, len(rho))), max(1, _VALUES_HELD // max(1, columns.rows.n))
+    for first in range(0, rows.n, step):
+        last = min(first + step, rows.n)
+        pair_products(columns.block(rows.part(first, last)), starts, tiles, rho, out[first:last])
+    return out
 
 
 def _mapped_decisions(model: Model, feature_map: FeatureMap, rows: Rows) -> Floats:
@@ -189,12 +202,7 @@ def predict(model: Model, decisions: Floats) -> Floats:
         one, other = model.labels.astype(np.float64).tolist()
         chosen: Floats = np.where(decisions[:, 0] > 0, one, other)
         return chosen
-    votes = np.zeros((len(decisions), model.n_class), dtype=np.int64)
-    for i, here in _columns_of_first(model):
-        first = decisions[:, here] > 0
-        votes[:, i] += first.sum(axis=1)
-        votes[:, i + 1 :] += ~first
-    winner: Ints = model.labels[votes.argmax(axis=1)]
+    winner: Ints = model.labels[count_votes(decisions, model.n_class).argmax(axis=1)]
     return winner.astype(np.float64)
 
 
@@ -208,9 +216,9 @@ def answers(model: Model, rows: Rows) -> Floats:
     if len(model.machines) > 1 and model.map is None and step < rows.n:
         if model.kernel.kind == PRECOMPUTED:
             _check_gram(model, rows)
-        table, rho = coefficients(model), np.array([machine.rho for machine in model.machines])
+        decide = _decider(model)
         parts = (rows.part(first, min(first + step, rows.n)) for first in range(0, rows.n, step))
-        return np.concatenate([predict(model, _decisions(model, table, rho, part)) for part in parts])
+        return np.concatenate([predict(model, decide(part)) for part in parts])
     if not _float32_pays(model, rows):
         return predict(model, decision_values(model, rows))
     decisions, error = _float32_decisions(model, rows)

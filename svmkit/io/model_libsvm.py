@@ -26,7 +26,7 @@ from svmkit.io.files import atomic_output, read_bytes
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
-from svmkit.model import Machine, Model, class_pairs, coefficients, count_machines
+from svmkit.model import Machine, Model, coefficients, count_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
 
 Style = Literal["native", "libsvm"]
@@ -360,15 +360,17 @@ def _machines(table: Floats, rho: Floats, counts: Ints | None) -> tuple[Machine,
     if counts is None:
         index = np.flatnonzero((table[:, 0] != 0) | np.signbit(table[:, 0]))
         return (Machine(index, table[index, 0], float(rho[0])),)
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    out = []
-    for (i, j), offset in zip(class_pairs(len(counts)), rho.tolist(), strict=True):
-        coef = np.concatenate([table[starts[i] : ends[i], j - 1], table[starts[j] : ends[j], i]])
-        index = np.concatenate([np.arange(starts[i], ends[i]), np.arange(starts[j], ends[j])])
-        kept = (coef != 0) | (np.signbit(coef) != (index >= starts[j]))
-        out.append(Machine(index[kept], coef[kept], offset))
-    return tuple(out)
+    k = len(counts)
+    table, own, column = table[:, : k - 1], np.repeat(np.arange(k), counts)[:, None], np.arange(k - 1)
+    is_second = column < own  # each row's class in its pair with the one that a column is about
+    kept = (table != 0) | (np.signbit(table) != is_second)
+    first, second = np.where(is_second, column, own)[kept], np.where(is_second, own, column + 1)[kept]
+    pair = first * (2 * k - first - 1) // 2 + second - first - 1
+    by_pair = np.argsort(pair, kind="stable")
+    index, coef = np.nonzero(kept)[0][by_pair], table[kept][by_pair]
+    cuts = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(rho)))]).tolist()
+    parts = zip(cuts[:-1], cuts[1:], rho.tolist(), strict=True)
+    return tuple(Machine(index[start:end], coef[start:end], offset) for start, end, offset in parts)
 
 
 def _column_machines(table: Floats, rho: Floats) -> tuple[Machine, ...]:
