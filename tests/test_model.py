@@ -235,10 +235,10 @@ def test_answers_with_few_decision_values_held(name: str, monkeypatch: pytest.Mo
     assert_allclose(answers(model, rows), expected, rtol=1e-12)  # a product with given kernel values depends on the cuts
 
 
-@pytest.mark.parametrize("few", [0, 64], ids=["fused", "stored"])
+@pytest.mark.parametrize("few", [0, 10], ids=["fused", "stored"])
 def test_decision_values_of_many_classes(few: int, two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """More classes than a line of the cache holds; some without a support vector, all with coefficients of any kind."""
-    monkeypatch.setattr(model_module, "_FEW_A_CLASS", few)
+    monkeypatch.setattr(model_module, "_few_a_class", lambda k: few)
     monkeypatch.setattr(model_module, "_VALUES_HELD", 7 * 38)  # seven rows at a time
     rng = np.random.default_rng(3)
     counts = np.array([2, 3, 0, 1, 4, 1, 2, 2, 0, 3, 5, 1, 1, 2, 3, 1, 1, 2, 4])
