@@ -38,8 +38,8 @@ _WORTH_A_LOOK, _MOST = 1e7, 0.75
 #: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors; the share of itself
 #: that such a value is typically off by.
 _CLEAR, _TYPICAL_ERROR = 20.0, 5e-7
-#: Of the gap from float32 kernel values, as much as this may be what rounding made of it.
-_SHARE_OF_GAP = 0.1
+#: Of the gap and the violation from float32 kernel values, as much as this may be what rounding made of them.
+_SHARE_OF_ERROR = 0.1
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     """The certificate of ``solution`` as an answer to ``problem``; b·n kernel values unless it brings its responses.
 
     From float32 kernel values (``real`` "f4") it takes half the time, and some six digits of what is added up are good. Where
-    their errors may be more than a tenth of the gap, as where C is large, or put ‖w‖² below 0, all is done again in float64.
+    their errors may be more than a tenth of the gap or the violation, as near the optimum or where C is large, or put ‖w‖²
+    below 0, all is done again in float64.
     """
     alpha, dual_responses = solution.alpha, None
     named = solution.alpha is None and bool((solution.origin >= 0).all())
@@ -129,9 +130,12 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, spread, largest, problem.kernel)
     found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
     if real == "f4" and not problem.kernel.indefinite:
-        weights2 = float(beta @ beta) ** 2  # Σ_ij (β_i β_j)²
-        off = float32_margin(largest, weights2) + _TYPICAL_ERROR * abs(curvature)
-        if not off <= _SHARE_OF_GAP * found.gap:
+        own2 = float(beta @ beta)
+        of_dual = float32_margin(largest, own2**2) + _TYPICAL_ERROR * abs(curvature)  # own2² is Σ_ij (β_i β_j)²
+        of_response = _TYPICAL_ERROR * largest * sqrt(max(own2, float(solution.coef @ solution.coef)))
+        of_primal = of_response * float(problem.upper[hinge > 0.0].sum())  # not by chance alone: these values made the solution
+        blurred = not of_dual + of_primal <= _SHARE_OF_ERROR * found.gap or not of_response <= _SHARE_OF_ERROR * violation
+        if blurred:
             return certify(problem, solution)
     return found
 

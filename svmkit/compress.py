@@ -147,7 +147,7 @@ def _folded(model: Model, count: int) -> Model:
     """Linear machines as w each, a row of the machine's first class."""
     if count < len(model.machines):
         raise UsageError(f"a linear model of {len(model.machines)} machines needs as many basis vectors, not {count}")
-    rows, names = narrowed(model.rows)
+    rows, names = narrowed(model.rows)  # of a model, never dense
     parts, machines = [], []
     for number, (machine, alpha) in enumerate(zip(model.machines, alphas(model).T, strict=True)):
         w = linear.fold(rows, np.ascontiguousarray(alpha), len(names))

@@ -1,8 +1,8 @@
 """Which training row each support vector of a model file is: the one of its class with the same content.
 
 svm-train cuts values to 8 significant digits, so where a class has no row with exactly the same values, values are compared as
-cut to 8 digits. Zeros that are spelt out do not count. Of equal rows each is taken once, the larger coefficients by those of
-more weight: so each is within its own bound where that is possible at all.
+cut to 8 digits. Zeros that are spelt out do not count. Of rows with the same values each is taken once, those of more weight by
+the larger coefficients: so each coefficient is within the bound of its row where that is possible at all.
 """
 
 from __future__ import annotations

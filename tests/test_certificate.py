@@ -239,6 +239,15 @@ def test_a_gap_that_float32_would_blur_is_computed_in_float64() -> None:
     assert quick.gap == pytest.approx(exact.gap, rel=1e-4)
 
 
+def test_a_primal_and_a_violation_that_float32_would_blur_are_computed_in_float64() -> None:
+    """Labels by chance, so all α are free and far below C: hinges that rounding makes count C, and α little."""
+    rng = np.random.default_rng(5)
+    problem = zoo.problem(rng.normal(size=(400, 10)), rng.choice([-1.0, 1.0], 400), Kernel(RBF, 0.1), 1e6)
+    near = replace(base.run(smo, problem, smo.Options(), eps=1e-4).solution, responses=None)
+    assert np.abs(near.coef).max() < 1e4
+    assert certify(problem, near, "f4") == certify(problem, near)
+
+
 def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
     """Of rows far from the origin kernel values are all but equal, and what float32 leaves of ‖w‖² may have either sign."""
     lost, y = 0, np.array([1.0, -1.0] * 150)

@@ -77,11 +77,11 @@ def command(
         else:
             _warn_of_strangers(dataset, scaling, restore or "", reporter)
         scaling = scaling.covering(occurring(dataset.rows))
-        placed = dataclasses.replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
+        dataset = dataclasses.replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
         if save is not None:
             write_ranges(save, scaling)
-        _write(output, placed, scaling)
-        before, after = len(dataset.rows.data), count_nonzeros(placed.rows, scaling)
+        _write(output, dataset, scaling)
+        before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
 

@@ -233,7 +233,7 @@ def run(
     budget = 1
     while status is None:
         allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
-        began = clock.seconds()
+        began, before = clock.seconds(), progress.steps
         progress = solver.advance(state, allowed)
         now = clock.seconds()
         if on_progress is not None:
@@ -247,7 +247,8 @@ def run(
                 status = Status.EARLY_STOP
                 break
         if now - began < CALL_S / 2 and allowed == budget:
-            budget *= 2 if on_trace is not None else _growth(now - began)  # a trace has a row wherever work has doubled
+            made = min(budget, max(1, progress.steps - before))  # fewer where the next ones are not like these
+            budget = made * (2 if on_trace is not None else _growth(now - began))  # a trace has a row wherever work has doubled
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)

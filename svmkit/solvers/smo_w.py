@@ -11,7 +11,7 @@ is cut short on the way.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +111,7 @@ def _with_a_dual_point(problem: Problem, found: Solution, own: Certificate, othe
         if own.primal - dual <= _HIDDEN_GAP * own.primal:
             break
         its = certify(problem, replace(found, alpha=alpha)).dual
-        if not its <= dual:
+        if its > dual or isnan(dual):
             found, dual = replace(found, alpha=alpha), its
     return found
 

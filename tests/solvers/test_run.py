@@ -63,8 +63,12 @@ def scripted(
     clock: Clock | None = None,
     start_s: float = 0.0,
     step_s: float = 0.0,
+    single: int = 0,
 ) -> Any:
-    """A solver that has spent so many kernel evaluations after so many steps; its solution has rho = steps taken."""
+    """A solver that has spent so many kernel evaluations after so many steps; its solution has rho = steps taken.
+
+    The first ``single`` calls take a step each, whatever they are allowed, and no time.
+    """
 
     def start(problem: Problem, options: Any, eps: float, seed: int) -> State:
         if clock is not None:
@@ -73,9 +77,9 @@ def scripted(
 
     def advance(state: State, budget: int) -> Progress:
         assert budget >= 1
-        taken = min(budget, end - state.steps)
+        taken = 1 if state.steps < single else min(budget, end - state.steps)
         state.steps += taken
-        if clock is not None:
+        if clock is not None and state.steps > single:
             clock.now_s += taken * step_s
         return Progress(state.steps, spent(state.steps), completed=state.steps == end)
 
@@ -124,6 +128,13 @@ def test_the_time_limit_counts_the_start_and_is_passed_by_one_call_at_most(clock
     assert result.status is Status.TIME_LIMIT
     assert 1.0 <= result.seconds <= 1.0 + 2 * base.CALL_S
     assert result.seconds == pytest.approx(0.2 + step_s * result.steps)
+
+
+def test_calls_that_took_fewer_steps_than_allowed_allow_the_next_no_more(clock: Clock) -> None:
+    """Steps of scs take a call each while its sample grows; what comes then is not like them."""
+    result = go(scripted(clock=clock, step_s=0.01, single=30), Limits(time_limit_s=1.0))
+    assert result.status is Status.TIME_LIMIT
+    assert result.seconds <= 1.0 + 64 * 0.01  # the first call of the long steps is one of quick ones
 
 
 def test_a_start_longer_than_the_limit_still_gives_a_step(clock: Clock) -> None:

@@ -90,16 +90,17 @@ def _scale(call: Call) -> None:
     if _has_index_0(dataset):
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
-    rows, heads = scaling.placed(dataset.rows), _heads(dataset, scaling)
+    heads = _heads(dataset, scaling)
+    dataset = replace(dataset, rows=scaling.placed(dataset.rows))
 
     def six_digits(values: Floats) -> Texts:
         return significant(values, 6).without_zeros(values)
 
     words = Words(lambda first, last: heads[first:last], "{}:".format, six_digits, " ")
-    for lines in scaled_lines(rows, scaling, words):
+    for lines in scaled_lines(dataset.rows, scaling, words):
         sys.stdout.buffer.write(lines)
     sys.stdout.flush()
-    before, after = len(rows.data), count_nonzeros(rows, scaling)
+    before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
     if after > before:
         warn(
             f"WARNING: original #nonzeros {before}\n       > new      #nonzeros {after}\n"
