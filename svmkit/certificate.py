@@ -130,14 +130,23 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, spread, largest, problem.kernel)
     found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
     if real == "f4" and not problem.kernel.indefinite:
-        own2 = float(beta @ beta)
-        of_dual = float32_margin(largest, own2**2) + _TYPICAL_ERROR * abs(curvature)  # own2² is Σ_ij (β_i β_j)²
-        of_response = _TYPICAL_ERROR * largest * sqrt(max(own2, float(solution.coef @ solution.coef)))
-        of_primal = of_response * float(problem.upper[hinge > 0.0].sum())  # not by chance alone: these values made the solution
-        blurred = not of_dual + of_primal <= _SHARE_OF_ERROR * found.gap or not of_response <= _SHARE_OF_ERROR * violation
-        if blurred:
+        weights2 = max(float(beta @ beta), float(solution.coef @ solution.coef))
+        at_stake = float(problem.upper[hinge > 0.0].sum())
+        if _is_blurred(found, largest, weights2, curvature, at_stake):
             return certify(problem, solution)
     return found
+
+
+def _is_blurred(found: Certificate, largest: float, weights2: float, curvature: float, at_stake: float) -> bool:
+    """Whether float32 kernel values may have made more than a share of the gap or the violation.
+
+    From max |K_ii|, Σ coefficient², βᵀKβ and Σ C_i over the examples that miss their margin. Errors of responses do not cancel
+    in the primal: the solution was made from the same values.
+    """
+    of_dual = float32_margin(largest, weights2**2) + _TYPICAL_ERROR * abs(curvature)  # Σ_ij (β_i β_j)² is (Σ β²)²
+    of_response = _TYPICAL_ERROR * largest * sqrt(weights2)
+    clear = of_dual + of_response * at_stake <= _SHARE_OF_ERROR * found.gap and of_response <= _SHARE_OF_ERROR * found.violation
+    return not clear  # also where a figure is nan
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -23,7 +23,7 @@ from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import linear
 from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
-from svmkit.features import narrowed
+from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, decision_values, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
@@ -88,7 +88,7 @@ def compress(
 
 def _may_be_dense(model: Model, basis: Rows) -> bool:
     """Whether neither memory nor the model's size speaks against vectors that move."""
-    width, values = len(np.unique(model.rows.indices)), len(model.rows.indices)
+    width, values = len(feature_names(model.rows)), len(model.rows.indices)
     return model.n_support * width <= _DENSE_VALUES and basis.n * width <= _DENSER * values
 
 

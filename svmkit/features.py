@@ -1,6 +1,6 @@
 """Feature numbers: which occur in rows, and by which place each goes where those that do not shall take no room.
 
-They go up to 2³¹ − 1, however few there are: a table of all serves where there are as many to look up, else a search.
+They go up to 2³¹ − 1, however few there are: a table of all serves where it is no larger than pays, else sorting and search.
 """
 
 from __future__ import annotations
@@ -10,25 +10,34 @@ from numpy.typing import NDArray
 
 from svmkit.data import Ints, Rows
 
+#: Places for feature numbers, to a nonzero and in all, up to which a table takes less time than sorting, and little memory.
+_MOST_PLACES, _MOST_NUMBERS = 64, 1 << 22
 
-def feature_names(rows: Rows) -> NDArray[np.int32]:
-    """The feature numbers that occur, ascending; of dense rows all."""
-    if rows.form == "dense":
-        return np.arange(1, rows.n_features + 1, dtype=np.int32)
-    if rows.n_features >= len(rows.indices):
-        return np.unique(rows.indices)
-    occurs = np.zeros(rows.n_features + 1, dtype=bool)
-    occurs[rows.indices] = True
+
+def feature_names(*parts: Rows) -> NDArray[np.int32]:
+    """The feature numbers that occur in any of ``parts``, ascending; of dense rows all."""
+    n_features = max(rows.n_features for rows in parts)
+    if parts[0].form == "dense":
+        return np.arange(1, n_features + 1, dtype=np.int32)
+    if not _fits_a_table(n_features, sum(len(rows.indices) for rows in parts)):
+        return np.unique(np.concatenate([rows.indices for rows in parts]))
+    occurs = np.zeros(n_features + 1, dtype=bool)
+    for rows in parts:
+        occurs[rows.indices] = True
     return np.flatnonzero(occurs).astype(np.int32)
 
 
 def places_of(names: Ints | NDArray[np.int32], wanted: Ints | NDArray[np.int32]) -> NDArray[np.int32]:
     """Where each of ``wanted`` stands in ``names``, which ascend and have all of them."""
-    if len(names) == 0 or names[-1] >= len(wanted):
+    if len(names) == 0 or not _fits_a_table(int(names[-1]), len(wanted)):
         return np.searchsorted(names, wanted).astype(np.int32)
     table = np.zeros(int(names[-1]) + 1, np.int32)
     table[names] = np.arange(len(names))
     return table[wanted]
+
+
+def _fits_a_table(largest: int, nonzeros: int) -> bool:
+    return largest <= max(nonzeros, min(_MOST_PLACES * nonzeros, _MOST_NUMBERS))
 
 
 def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
+from svmkit.features import feature_names, places_of
 from svmkit.model import Model
 
 Singles = NDArray[np.float32]
@@ -68,7 +69,7 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
     """
     from scipy.optimize import OptimizeResult, minimize
 
-    names = np.unique(model.rows.indices)
+    names = feature_names(model.rows)
     if len(names) == 0 or model.kernel.gamma == 0:  # all vectors are the same
         return basis
     support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
@@ -100,8 +101,7 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
 
 def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
     """The columns ``names`` as a matrix."""
-    numbers = (np.searchsorted(names, rows.indices) + 1).astype(np.int32)
-    return rows._replace(indices=numbers, n_features=len(names)).to_dense()[:, 1:]
+    return rows._replace(indices=places_of(names, rows.indices), n_features=len(names) - 1).to_dense()
 
 
 class Distance:

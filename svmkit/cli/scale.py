@@ -128,9 +128,10 @@ def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporte
     """Says which features and labels of the data the range file has no proper range for."""
     import numpy as np
 
+    from svmkit.features import feature_names
     from svmkit.scaling import beside_the_point
 
-    unknown = np.setdiff1d(dataset.rows.indices, scaling.index[scaling.known])
+    unknown = np.setdiff1d(feature_names(dataset.rows), scaling.index[scaling.known])
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
         reporter.warn(f"{restore} has no range for {len(unknown):,} features, which are left out: {listed}")

@@ -23,6 +23,7 @@ from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import pack_words, units_of
+from svmkit.features import feature_names, places_of
 from svmkit.gather import gather
 from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
 
@@ -35,9 +36,6 @@ TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
 #: tiles), working tile by tile pays: a fifth on MNIST, two fifths on dense rows.
 TILED_NONZEROS = 12
-#: Places for feature numbers, to a nonzero and in all, up to which numbering them anew takes less than sorting the nonzeros,
-#: and little memory.
-_MOST_PLACES, _MOST_NUMBERS = 64, 1 << 22
 #: Columns that must have a feature for it to have a line in sorted.py's table: of 16 columns such a line takes one step.
 _FREQUENT_SHARE = 1 / 32
 #: Rows of a basis that must have a feature for every row to have a place for it.
@@ -119,21 +117,10 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
 
     Work space has a place for every feature number; nothing else depends on the numbers but their order.
     """
-    n_features = max(rows.n_features for rows in parts)
-    nonzeros = sum(len(rows.data) for rows in parts)
-    if n_features <= TABLE_FEATURES + 4 * nonzeros:
+    if max(rows.n_features for rows in parts) <= TABLE_FEATURES + 4 * sum(len(rows.data) for rows in parts):
         return parts
-    if n_features > min(_MOST_PLACES * nonzeros, _MOST_NUMBERS):
-        used = np.unique(np.concatenate([rows.indices for rows in parts]))
-        return tuple(
-            rows._replace(indices=(np.searchsorted(used, rows.indices) + 1).astype(np.int32), n_features=len(used))
-            for rows in parts
-        )
-    number = np.zeros(n_features + 1, np.int32)
-    for rows in parts:
-        number[rows.indices] = 1
-    np.cumsum(number, out=number)
-    return tuple(rows._replace(indices=number[rows.indices], n_features=int(number[-1])) for rows in parts)
+    names = feature_names(*parts)
+    return tuple(rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names)) for rows in parts)
 
 
 @np.errstate(over="ignore")  # numbers beyond float32 are infinite in it

@@ -1,4 +1,4 @@
-"""Decision values of all pairs of classes, put together from what the support vectors of each class add to them."""
+"""Decision values of all pairs of classes, put together from what the support vectors of each class add; their votes."""
 
 from __future__ import annotations
 

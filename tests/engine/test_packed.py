@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from zoo import sparse_matrix
 
+from svmkit import features
 from svmkit.data import Rows
 from svmkit.engine import packed
 from svmkit.engine.kernels import Engine
@@ -54,7 +55,7 @@ def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("most_places", [0, 10**9])
 def test_features_are_numbered_anew_in_their_order_either_way(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By sorting the nonzeros, or by a place for each number; and not at all where numbers are as many as nonzeros."""
-    monkeypatch.setattr(packed, "_MOST_PLACES", most_places)
+    monkeypatch.setattr(features, "_MOST_PLACES", most_places)
     few = Rows(np.arange(4.0), np.array([7, 90_000, 0, 500], np.int32), np.array([0, 2, 4]), 90_000)
     more = Rows(np.arange(3.0), np.array([500, 7, 100_000], np.int32), np.array([0, 1, 3]), 100_000)
     one, other = packed.renumbered(few, more)
