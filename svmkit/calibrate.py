@@ -47,9 +47,8 @@ def probabilities(model: Model, decisions: Floats, on_warning: Callable[[str], N
     k = model.n_class
     pairwise = np.zeros((len(decisions), k, k))
     won = np.clip(sigmoid(decisions, model.prob_a, model.prob_b), _MARGIN, 1.0 - _MARGIN)
-    for column, (i, j) in enumerate(model.pairs):
-        pairwise[:, i, j] = won[:, column]
-        pairwise[:, j, i] = 1.0 - won[:, column]
+    i, j = np.triu_indices(k, 1)
+    pairwise[:, i, j], pairwise[:, j, i] = won, 1.0 - won
     if k == 2:
         return np.stack([pairwise[:, 0, 1], pairwise[:, 1, 0]], axis=1)
     coupled, unsettled = couple(pairwise)

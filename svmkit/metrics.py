@@ -26,40 +26,70 @@ def class_order(truth: Floats, labels: Ints | None) -> Floats:
     return np.concatenate([known, found[~np.isin(found, known)]])
 
 
+def _places(labels: Floats, order: Floats | Ints) -> Ints:
+    """Where each label stands in ``order``, −1 where it does not."""
+    sorter = np.argsort(order)
+    places: Ints = sorter[np.minimum(np.searchsorted(order, labels, sorter=sorter), len(order) - 1)]
+    return np.where(order[places] == labels, places, -1)
+
+
 def confusion(truth: Floats, predicted: Floats, order: Floats) -> Ints:
     """Counts (k, k): row the true class, column the predicted one, as ``order`` lists them; other labels are not counted."""
     table = np.zeros((len(order), len(order)), dtype=np.int64)
-    sorter = np.argsort(order)
-    known = np.isin(truth, order) & np.isin(predicted, order)
-    row, column = (sorter[np.searchsorted(order, labels[known], sorter=sorter)] for labels in (truth, predicted))
-    np.add.at(table, (row, column), 1)
+    row, column = _places(truth, order), _places(predicted, order)
+    known = (row >= 0) & (column >= 0)
+    np.add.at(table, (row[known], column[known]), 1)
     return table
 
 
 def auc(positive: Bools, decisions: Floats) -> float:
     """Chance that a positive example's decision value is above a negative one's, ties counting half; nan without both."""
-    n_positive = int(positive.sum())
-    n_negative = len(positive) - n_positive
-    if n_positive == 0 or n_negative == 0:
-        return nan
-    _, place, counts = np.unique(decisions, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = ends - (counts - 1) / 2.0  # a tie's mean rank
-    return float((ranks[place][positive].sum() - n_positive * (n_positive + 1) / 2.0) / (n_positive * n_negative))
+    return float(_aucs(np.zeros(len(positive), dtype=np.int64), positive, decisions, 1)[0])
 
 
-def pairwise_auc(truth: Floats, labels: Ints, decisions: Floats) -> float:
-    """Mean over the class pairs of the AUC of each pair's machine on the examples of its two classes.
+def own_decisions(truth: Floats, labels: Ints, decisions: Floats) -> Floats:
+    """What the machines of each example's class say of it, (n, k): column j is of the machine that tells it from class j.
 
-    ``decisions`` (n, pairs) stand in the model's order (0,1), (0,2) … (1,2) …; with two classes this is the AUC. nan if some
-    pair lacks a class.
+    ``decisions`` (n, pairs) stand in the model's order (0,1), (0,2) … (1,2) … Where there is no such machine the value is any.
     """
-    pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
-    values = []
-    for column, (i, j) in enumerate(pairs):
-        of_pair = (truth == labels[i]) | (truth == labels[j])
-        values.append(auc(truth[of_pair] == labels[i], decisions[of_pair, column]))
-    return float(np.mean(values)) if values else nan
+    k = len(labels)
+    if k == 1:
+        return np.zeros((len(truth), 1))
+    column = np.zeros((k, k), dtype=np.int64)
+    column[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
+    own: Floats = np.take_along_axis(decisions, (column + column.T)[_places(truth, labels)], axis=1)
+    return own
+
+
+def pairwise_auc(truth: Floats, labels: Ints, own: Floats) -> float:
+    """Mean over the class pairs of the AUC of each pair's machine on the examples of its two classes, from ``own_decisions``.
+
+    With two classes this is the AUC. nan if some pair lacks a class.
+    """
+    k, place, total = len(labels), _places(truth, labels), 0.0
+    for i in range(k - 1):  # the pairs of i and each later class
+        first, later = np.flatnonzero(place == i), np.flatnonzero(place > i)
+        values = np.concatenate([own[first, i + 1 :].ravel(), own[later, i]])
+        pairs = np.concatenate([np.tile(np.arange(i + 1, k), len(first)), place[later]]) - (i + 1)
+        positive = np.arange(len(values)) < len(values) - len(later)
+        total += float(_aucs(pairs, positive, values, k - 1 - i).sum())
+    return total / (k * (k - 1) // 2) if k > 1 else nan
+
+
+def _aucs(group: Ints, positive: Bools, values: Floats, n_groups: int) -> Floats:
+    """``auc`` of each group of examples, (n_groups,), from the ranks of the positive ones."""
+    order = np.lexsort((values, group))
+    group, positive, values = group[order], positive[order], values[order]
+    sizes, n_positive = (np.bincount(each, minlength=n_groups) for each in (group, group[positive]))
+    tied = (group[1:] == group[:-1]) & (values[1:] == values[:-1])
+    place = np.cumsum(np.concatenate([[True], ~tied])[: len(order)]) - 1
+    counts = np.bincount(place)
+    mean_ranks = np.cumsum(counts) - (counts - 1) / 2.0
+    ranks = mean_ranks[place] - (np.cumsum(sizes) - sizes)[group]
+    sums = np.bincount(group[positive], ranks[positive], n_groups)
+    with np.errstate(invalid="ignore"):  # 0/0 where a group has but one class
+        above: Floats = (sums - n_positive * (n_positive + 1) / 2.0) / (n_positive * (sizes - n_positive))
+    return above
 
 
 def rest_auc(truth: Floats, labels: Ints, decisions: Floats) -> float:

@@ -1,12 +1,14 @@
 """A trained model, whichever tool made it: ``Machine`` (one decision function), ``Model`` (all of them and the labels).
 
-What a model says of new rows takes two steps: ``decision_values``, then ``predict``. ``answers`` is both, in less time.
+What a model says of new rows takes two steps: ``decision_values``, or ``decisions_by_part``, then ``predict``. ``answers`` is
+both, in less time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from svmkit.problem import PRECOMPUTED, RBF, Kernel
 
 #: Kernel values from which on ``answers`` turns to float32, if of some rows tried first it leaves no more than a share open.
 FLOAT32_FROM_VALUES, _TRIED_ROWS, _MOST_OPEN = 10_000_000, 500, 0.25
-#: Decision values of all machines that ``answers`` holds at a time, 16 MB; there may be three of each on the way.
+#: Decision values of all machines that are made at a time, 16 MB; there may be three of each on the way.
 _DECISIONS_HELD = 1 << 21
 #: Kernel values that are held at a time where they are stored.
 _VALUES_HELD = 1 << 20
@@ -128,11 +130,22 @@ def decision_values(model: Model, rows: Rows) -> Floats:
 
     Rows may have more or fewer features than the model. Raises DataError where a precomputed row lacks a kernel value.
     """
+    return _decider_on(model, rows)(rows)
+
+
+def decisions_by_part(model: Model, rows: Rows) -> Iterator[Floats]:
+    """``decision_values`` of one part of the rows after another; those of many classes are not all held at once."""
+    decide, step = _decider_on(model, rows), max(1, _DECISIONS_HELD // max(1, len(model.machines)))
+    return (decide(rows.part(first, min(first + step, rows.n))) for first in range(0, max(rows.n, 1), step))
+
+
+def _decider_on(model: Model, rows: Rows) -> Callable[[Rows], Floats]:
+    """What decides on such rows. Raises DataError as ``decision_values`` does."""
     if model.map is not None:
-        return _mapped_decisions(model, model.map, rows)
+        return partial(_mapped_decisions, model, model.map)
     if model.kernel.kind == PRECOMPUTED:
         _check_gram(model, rows)
-    return _decider(model)(rows)
+    return _decider(model)
 
 
 def _decider(model: Model) -> Callable[[Rows], Floats]:
@@ -217,13 +230,8 @@ def answers(model: Model, rows: Rows) -> Floats:
     Of an rbf machine float32 kernel values settle the sign wherever f is larger than they can be off; float64 settles the rest.
     Decision values of many classes are not all held at once.
     """
-    step = max(1, _DECISIONS_HELD // max(1, len(model.machines)))
-    if len(model.machines) > 1 and model.map is None and step < rows.n:
-        if model.kernel.kind == PRECOMPUTED:
-            _check_gram(model, rows)
-        decide = _decider(model)
-        parts = (rows.part(first, min(first + step, rows.n)) for first in range(0, rows.n, step))
-        return np.concatenate([predict(model, decide(part)) for part in parts])
+    if len(model.machines) > 1:
+        return np.concatenate([predict(model, part) for part in decisions_by_part(model, rows)])
     if not _float32_pays(model, rows):
         return predict(model, decision_values(model, rows))
     decisions, error = _float32_decisions(model, rows)

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics as reference
 
 from svmkit import metrics
+from svmkit.data import Floats, Ints
 
 answers = st.lists(st.tuples(st.sampled_from([3.0, -1.0, 2.0]), st.sampled_from([3.0, -1.0, 2.0])), min_size=1, max_size=30)
 ORDER = np.array([3.0, -1.0, 2.0])
@@ -55,15 +56,19 @@ def test_auc_counts_pairs(examples: list[tuple[bool, int]]) -> None:
 
 def test_pairwise_auc_is_the_mean_over_class_pairs() -> None:
     draw = np.random.default_rng(0)
-    truth, labels = draw.choice([4.0, 1.0, 6.0], 50), np.array([4, 1, 6])
-    decisions = draw.normal(size=(50, 3))
+    truth, labels = draw.choice([4.0, 1.0, 6.0, 9.0], 60), np.array([4, 1, 6])  # the model does not know 9
+    decisions = draw.normal(size=(60, 3)).round(1)  # some are tied
     each = []
     for column, (a, b) in enumerate([(4, 1), (4, 6), (1, 6)]):
         of_pair = np.isin(truth, [a, b])
         each.append(reference.roc_auc_score(truth[of_pair] == a, decisions[of_pair, column]))
-    assert_allclose(metrics.pairwise_auc(truth, labels, decisions), np.mean(each))
-    assert math.isnan(metrics.pairwise_auc(np.full(5, 4.0), labels, decisions[:5]))
-    assert math.isnan(metrics.pairwise_auc(np.full(5, 4.0), labels[:1], decisions[:5, :0]))
+    assert_allclose(auc_of_pairs(truth, labels, decisions), np.mean(each))
+    assert math.isnan(auc_of_pairs(np.full(5, 4.0), labels, decisions[:5]))
+    assert math.isnan(auc_of_pairs(np.full(5, 4.0), labels[:1], decisions[:5, :0]))
+
+
+def auc_of_pairs(truth: Floats, labels: Ints, decisions: Floats) -> float:
+    return metrics.pairwise_auc(truth, labels, metrics.own_decisions(truth, labels, decisions))
 
 
 def test_regression_figures() -> None:

@@ -75,10 +75,8 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
     import numpy as np
 
     from svmkit import metrics
-    from svmkit.model import decision_values, predict
 
-    decisions = decision_values(model, dataset.rows)
-    answers = predict(model, decisions)
+    answers, decisions = _answers(model, dataset)
     if model.svm_type in ("epsilon_svr", "nu_svr"):
         return {
             "n": dataset.n,
@@ -95,6 +93,23 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
         "confusion": metrics.confusion(dataset.y, answers, order),
         "auc": _auc(model, dataset.y, decisions),
     }
+
+
+def _answers(model: Model, dataset: Dataset) -> tuple[Floats, Floats]:
+    """What the model answers to each example, and the decision values that ``_auc`` is of: of pairs of classes k an example."""
+    import numpy as np
+
+    from svmkit.metrics import own_decisions
+    from svmkit.model import decisions_by_part, predict
+
+    answers, kept, first = [], [], 0
+    for part in decisions_by_part(model, dataset.rows):
+        answers.append(predict(model, part))
+        if model.labels is not None and model.multiclass == "ovo":
+            part = own_decisions(dataset.y[first : first + len(part)], model.labels, part)
+        kept.append(part)
+        first += len(part)
+    return np.concatenate(answers), np.concatenate(kept)
 
 
 def _auc(model: Model, truth: Floats, decisions: Floats) -> float:

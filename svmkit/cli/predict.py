@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from svmkit.data import Dataset, Floats
+    from svmkit.io.files import Output
     from svmkit.model import Model
 
 EPILOG = """\b
@@ -48,21 +49,43 @@ DATA may be - (standard input), OUTPUT is standard output unless named.
 def command(data: str, model: str, output: str, kind: str, threads: int, quiet: bool) -> None:
     """Write what MODEL says of the examples of DATA."""
     files.check_output(output, data, model)
-    from svmkit.model import answers, decision_values, predict
+    from svmkit.io.files import atomic_output
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         machine, dataset = files.read_model_and_data(model, data, reporter)
-        if kind == "label":
-            labels = answers(machine, dataset.rows)
-            lines = _label_lines(machine, labels)
-        else:
-            decisions = decision_values(machine, dataset.rows)
-            labels = predict(machine, decisions)
-            lines = _number_lines(decisions, " ") if kind == "decision" else _all_lines(machine, labels, decisions)
-        files.write(output, "".join(f"{line}\n" for line in lines).encode("ascii"))
+        with atomic_output(output) as out:
+            labels = _write_labels(machine, dataset, out) if kind == "label" else _write_decisions(machine, dataset, kind, out)
         if not quiet:
             reporter.note(_score(machine, dataset, labels))
+
+
+def _write_labels(model: Model, dataset: Dataset, out: Output) -> Floats:
+    from svmkit.model import answers
+
+    labels = answers(model, dataset.rows)
+    _write_lines(_label_lines(model, labels), out)
+    return labels
+
+
+def _write_decisions(model: Model, dataset: Dataset, kind: str, out: Output) -> Floats:
+    """Some rows at a time: of many classes decision values take far more room than the data."""
+    import numpy as np
+
+    from svmkit.model import decisions_by_part, predict
+
+    if kind == "all":
+        _write_lines([_header(model)], out)
+    labels = []
+    for decisions in decisions_by_part(model, dataset.rows):
+        labels.append(predict(model, decisions))
+        of_rows = _number_lines(decisions, " ") if kind == "decision" else _all_lines(model, labels[-1], decisions)
+        _write_lines(of_rows, out)
+    return np.concatenate(labels)
+
+
+def _write_lines(lines: Iterable[str], out: Output) -> None:
+    out.write("".join(f"{line}\n" for line in lines).encode("ascii"))
 
 
 def _label_lines(model: Model, labels: Floats) -> Iterable[str]:
@@ -76,17 +99,22 @@ def _number_lines(table: Floats, separator: str) -> Iterable[str]:
     return (separator.join(map(repr, row)) for row in table.tolist())
 
 
+def _header(model: Model) -> str:
+    from svmkit.calibrate import supports_probability
+
+    names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)] or ["decision"]
+    if model.labels is not None and supports_probability(model):
+        names += [f"p_{label}" for label in model.labels.tolist()]
+    return "\t".join(["label", *names])
+
+
 def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]:
     from svmkit.calibrate import probabilities, supports_probability
 
-    names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)] or ["decision"]
     columns = [_label_lines(model, labels), _number_lines(decisions, "\t")]
     if model.labels is not None and supports_probability(model):
-        names += [f"p_{label}" for label in model.labels.tolist()]
         columns.append(_number_lines(probabilities(model, decisions), "\t"))
-    yield "\t".join(["label", *names])
-    for cells in zip(*columns, strict=True):
-        yield "\t".join(cells)
+    return map("\t".join, zip(*columns, strict=True))
 
 
 def _score(model: Model, dataset: Dataset, labels: Floats) -> str:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from shell import process, svmkit, write_blobs
 
+from svmkit import model as model_module
 from svmkit.calibrate import probabilities
+from svmkit.cli.compat import svm_predict
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values, predict
@@ -30,6 +32,14 @@ def trained(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     train = write_blobs(tmp_path / "train", classes=request.param)
     assert svmkit("train", "-q", train, tmp_path / "m").returncode == 0
     return str(write_blobs(tmp_path / "test", n=41, classes=request.param, seed=5)), str(tmp_path / "m")
+
+
+def calibrated(model: str, folder: Path) -> str:
+    """A copy of the model, with probabilities."""
+    text, n_pairs = Path(model).read_text(), len(read_model(model).machines)
+    sigmoids = f"probA{' -1.5' * n_pairs}\nprobB{' 0.25' * n_pairs}\n"
+    (folder / "calibrated").write_text(text.replace("nr_sv", sigmoids + "nr_sv", 1))
+    return str(folder / "calibrated")
 
 
 def test_labels_are_the_models(trained: tuple[str, str], tmp_path: Path) -> None:
@@ -67,18 +77,27 @@ def test_all_has_named_columns(trained: tuple[str, str]) -> None:
 
 
 def test_probabilities_where_the_model_has_them(trained: tuple[str, str], tmp_path: Path) -> None:
-    data, model = trained
-    text = Path(model).read_text()
-    n_pairs = len(read_model(model).machines)
-    sigmoids = f"probA {' '.join(['-1.5'] * n_pairs)}\nprobB {' '.join(['0.25'] * n_pairs)}\n"
-    (tmp_path / "calibrated").write_text(text.replace("nr_sv", sigmoids + "nr_sv", 1))
-    machine = read_model(str(tmp_path / "calibrated"))
+    data, model = trained[0], calibrated(trained[1], tmp_path)
+    machine = read_model(model)
     expected = probabilities(machine, decision_values(machine, read_dataset(data).rows))
     assert machine.labels is not None
-    header, *lines = svmkit("predict", "--output", "all", data, tmp_path / "calibrated").stdout.splitlines()
+    header, *lines = svmkit("predict", "--output", "all", data, model).stdout.splitlines()
     k = len(machine.labels)
     assert header.split("\t")[-k:] == [f"p_{label}" for label in machine.labels]
     assert np.array_equal([[float(word) for word in line.split("\t")[-k:]] for line in lines], expected)
+
+
+def test_some_rows_at_a_time_say_the_same(trained: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, model = trained[0], calibrated(trained[1], tmp_path)
+
+    def said() -> list[str]:
+        assert svm_predict.main(["-q", "-b", "1", data, model, str(tmp_path / "out")]) == 0
+        calls = [("predict", "--output", kind) for kind in ("label", "decision", "all")] + [("eval", "--json")]
+        return [(tmp_path / "out").read_text(), *(svmkit(*call, data, model).stdout for call in calls)]
+
+    at_once = said()
+    monkeypatch.setattr(model_module, "_DECISIONS_HELD", 7)
+    assert said() == at_once
 
 
 def test_half_of_what_probabilities_take_is_none(trained: tuple[str, str], tmp_path: Path) -> None:

@@ -119,20 +119,23 @@ def _note_probabilities(model: Model, wanted: bool, tell: Callable[[str], None])
 
 def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[str], None]) -> tuple[list[str], Floats]:
     """The output file's lines, and the label or value that the model gives each example."""
+    import numpy as np
+
     from svmkit.calibrate import most_probable, probabilities
     from svmkit.io.libsvm_data import texts_of
-    from svmkit.model import answers, decision_values
+    from svmkit.model import answers, decisions_by_part
 
     if not probability or model.svm_type in ("epsilon_svr", "nu_svr"):
         found = answers(model, dataset.rows)
         return texts_of(found, "{:.17g}\n".format).tolist(), found
-    decisions = decision_values(model, dataset.rows)
-    chances = probabilities(model, decisions, on_warning=tell)
-    found = most_probable(model, decisions, chances)
     names = "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
-    form = "%g" + " %g" * chances.shape[1] + "\n"
-    table = zip(found.tolist(), *chances.T.tolist(), strict=True)
-    return [f"labels {names}\n", *(form % row for row in table)], found
+    lines, labels = [f"labels {names}\n"], []
+    for decisions in decisions_by_part(model, dataset.rows):
+        chances = probabilities(model, decisions, on_warning=tell)
+        labels.append(most_probable(model, decisions, chances))
+        form = "%g" + " %g" * chances.shape[1] + "\n"
+        lines += [form % row for row in zip(labels[-1].tolist(), *chances.T.tolist(), strict=True)]
+    return lines, np.concatenate(labels)
 
 
 def score_lines(svm_type: str, truth: Floats, answers: Floats) -> list[str]:
