@@ -26,16 +26,16 @@ class Folds(NamedTuple):
     starts: Ints
 
 
-def folds(y: Floats, k: int, rand: Callable[[], int], stratified: bool = True) -> Folds:
-    """svm-train's folds: shuffled by ``rand`` within each class (or over all), cut evenly.
+def folds(y: Floats, k: int, rand: Callable[[], int]) -> Folds:
+    """svm-train's folds: shuffled by ``rand`` within each class, cut evenly.
 
-    As svm-train does, k = n (leave one out) is not stratified. Raises UsageError unless 2 ≤ k ≤ n.
+    As in svm-train, k = n (leave one out) shuffles all at once. Raises UsageError unless 2 ≤ k ≤ n.
     """
     n = len(y)
     if not 2 <= k <= n:
         raise UsageError(f"-v {k}: folds must be at least 2 and at most the number of examples, {n}")
     everyone = np.arange(n)
-    groups = group_classes(y, everyone)[1] if stratified and k < n else [everyone]
+    groups = group_classes(y, everyone)[1] if k < n else [everyone]
     shuffled = [_shuffle(group, rand) for group in groups]
     parts = [[group[f * len(group) // k : (f + 1) * len(group) // k] for group in shuffled] for f in range(k)]
     sizes = [sum(map(len, part)) for part in parts]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from svmkit import fit as fit_module
 from svmkit import pairs
 from svmkit.certificate import Certificate
+from svmkit.cli.compat.glibc_rand import glibc_rand
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
@@ -353,27 +353,6 @@ def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
     assert len(rows) == sum(len(machine.trace) for machine in result.machines)
 
 
-def glibc_rand() -> Callable[[], int]:
-    """The sequence that an unseeded C rand() gives on Linux."""
-
-    def values() -> Iterator[int]:
-        r = [1]
-        for _ in range(30):
-            r.append(16807 * r[-1] % (2**31 - 1))
-        r += r[0:3]
-        while True:
-            r.append((r[-3] + r[-31]) % 2**32)
-            if len(r) > 344:
-                yield r[-1] >> 1
-
-    return values().__next__
-
-
-def test_the_sequence_is_glibcs() -> None:
-    rand = glibc_rand()
-    assert [rand() for _ in range(3)] == [1804289383, 846930886, 1681692777]
-
-
 @pytest.mark.parametrize("k", [2, 5, 24])
 def test_cross_validation_is_svm_trains(k: int) -> None:
     dataset = dataset_of("three")
@@ -382,15 +361,15 @@ def test_cross_validation_is_svm_trains(k: int) -> None:
     assert printed == (GOLDEN / f"three.v{k}").read_text()
 
 
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 9), st.booleans(), st.randoms())
-def test_folds_are_even_and_stratified(labels: list[int], k: int, stratified: bool, draw: Any) -> None:
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 9), st.randoms())
+def test_folds_are_even_and_stratified(labels: list[int], k: int, draw: Any) -> None:
     k = min(k, len(labels))
     y = np.array(labels, dtype=float)
-    split = folds(y, k, lambda: int(draw.getrandbits(31)), stratified)
+    split = folds(y, k, lambda: int(draw.getrandbits(31)))
     assert sorted(split.order.tolist()) == list(range(len(y)))
     assert (split.starts[0], split.starts[-1]) == (0, len(y))
     parts = [y[split.order[a:b]] for a, b in zip(split.starts[:-1], split.starts[1:], strict=True)]
-    for group in np.unique(y) if stratified and k < len(y) else [None]:
+    for group in np.unique(y) if k < len(y) else [None]:
         sizes = [len(part) if group is None else int((part == group).sum()) for part in parts]
         assert max(sizes) - min(sizes) <= 1
 

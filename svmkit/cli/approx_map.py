@@ -20,8 +20,7 @@ _VALUES = 1 << 22
 
 def run(data: str, output: str, config: TrainConfig, save: str | None, load: str | None, quiet: bool) -> None:
     """Maps ``data`` to ``output``, part by part; all of it is in memory only where the map is made of it."""
-    if data == load == "-":
-        raise UsageError("DATA and --load cannot both be standard input")
+    files.refuse_shared_input(DATA=data, load=load)
     if output == save == "-":
         raise UsageError("OUTPUT and --save cannot both be standard output")
     files.check_output(output, data, *([load] if load else []))

@@ -22,8 +22,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
     """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says on stdout what changed; see compress.py."""
     if as_json and output == "-":
         raise UsageError("--json and the model cannot both go to standard output; name a file")
-    if data == model == "-":
-        raise UsageError("--model and --data cannot both be standard input")
+    files.refuse_shared_input(model=model, data=data)
     files.check_output(output, model, *([] if data is None else [data]))
     from svmkit.compress import STEPS, change, compress
     from svmkit.io.model_libsvm import model_text, read_model

@@ -101,7 +101,6 @@ class Person:
     def __init__(self, labels: tuple[int, ...], reporter: Reporter) -> None:
         from svmkit.io.oracle import Lines
 
-        self.name = "-"
         self._labels, self._reporter = [str(label) for label in labels], reporter
         self._lines = Lines(0)
 
@@ -174,10 +173,6 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
     if model == "-":
         raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
     assert asked.pool is not None
-    readers = [name for name, path in (("DATA", data), ("--pool", asked.pool), ("--oracle", asked.oracle)) if path == "-"]
-    readers += ["--holdout"] * (holdout == "-")
-    if len(readers) > 1:
-        raise UsageError(f"{' and '.join(readers)} cannot both be standard input")
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")
     others = (data, model, asked.pool, asked.oracle, holdout, trace)

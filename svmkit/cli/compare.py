@@ -107,10 +107,9 @@ def command(
     replace(config, seed=config.seed + seeds - 1).check()
     if config.patience is not None and holdout is None:
         raise UsageError("--patience watches the held-out error: give --holdout too")
-    if data == holdout == "-":
-        raise UsageError("DATA and --holdout cannot both be standard input")
+    files.refuse_shared_input(DATA=data, holdout=holdout)
     configs = _configs(config, solvers, solver_options)
-    _check_outputs(outdir)
+    _check_outputs(outdir, data, *([holdout] if holdout else []))
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)
@@ -157,11 +156,11 @@ def _configs(config: TrainConfig, solvers: str, knobs: Sequence[tuple[str, str]]
     return found
 
 
-def _check_outputs(outdir: str) -> None:
-    """Raises OutputError, before any work, where OUTDIR cannot be made or its files cannot be written."""
+def _check_outputs(outdir: str, *inputs: str) -> None:
+    """Raises OutputError, before any work, where OUTDIR or its files cannot be written, UsageError where one is an input."""
     if os.path.isdir(outdir):
         for name in (TABLE, CURVES, PICTURE):
-            files.check_output(os.path.join(outdir, name))
+            files.check_output(os.path.join(outdir, name), *inputs)
     elif os.path.exists(outdir) or outdir == "-":
         raise OutputError(f"can't write {outdir}: this must be a folder; it is made if it does not exist")
     else:

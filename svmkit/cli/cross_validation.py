@@ -24,10 +24,10 @@ def cross_validate(
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)
         config = balanced(config, dataset) if balance else config
+        split = folds.folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
         machines = reporter.machines(n_folds * n_machines(dataset, config))
-        split = folds.folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:
             predicted = folds.cross_validate(

@@ -14,6 +14,7 @@ from svmkit.cli.options import (
     json_option,
     no_bias_option,
     quiet_option,
+    refuse_given,
     refuse_lambda_with_C,
     threads_option,
     weight_option,
@@ -61,6 +62,8 @@ def command(
     config = TrainConfig(threads=threads, **settings)
     config.check()
     refuse_lambda_with_C(ctx)
+    if not certified:
+        refuse_given(ctx, {"C", "lam", "class_weight", "bias"}, "goes with --certificate")
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         found, dataset = files.read_model_and_data(model, data, reporter)

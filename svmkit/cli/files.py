@@ -27,6 +27,13 @@ def check_output(path: str, *others: str) -> None:
     check_writable(path)
 
 
+def refuse_shared_input(**paths: str | None) -> None:
+    """Raises UsageError where more than one of the inputs is standard input; options go without their dashes."""
+    readers = [name if name.isupper() else f"--{name}" for name, path in paths.items() if path == "-"]
+    if len(readers) > 1:
+        raise UsageError(f"{' and '.join(readers)} cannot both be standard input")
+
+
 def begin(threads: int, reporter: Reporter) -> None:
     """What every command that computes does first: sets the number of threads, and prepares for a cold start."""
     from svmkit import parallel
@@ -83,8 +90,7 @@ def fraction(text: str) -> float | None:
 
 def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:
     """A model and the data it is to judge. Raises UsageError where both are to be standard input."""
-    if model == data == "-":
-        raise UsageError("DATA and MODEL cannot both be standard input")
+    refuse_shared_input(DATA=data, MODEL=model)
     from svmkit.io.model_libsvm import read_model
 
     found = read_model(model)

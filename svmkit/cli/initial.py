@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 _KERNEL_FIELDS = ("kernel", "degree", "gamma", "coef0")
 
 
-def check(init: str, data: str, holdout: str | None, solver: str) -> None:
-    """Raises UsageError where ``init`` cannot go with the other files or the solver: before anything is read, or said."""
+def check(holdout: str | None, solver: str) -> None:
+    """Raises UsageError where a start cannot go with the examples held out or the solver: before anything is read, or said."""
     from svmkit.warm import check_solver
 
     check_solver(solver)
-    if init == data == "-":
-        raise UsageError("DATA and --init cannot both be standard input")
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError("--init: the model may know examples of a --holdout fraction; hold out a file of its own")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from svmkit.cli import files
-from svmkit.cli.options import CONTEXT, quiet_option, threads_option
+from svmkit.cli.options import CONTEXT, quiet_option, refuse_given, threads_option
 from svmkit.cli.progress import Reporter
 from svmkit.errors import OutputError, UsageError
 
@@ -41,7 +41,10 @@ Example:
 @click.option("-r", "--restore", metavar="FILE", help="Use the ranges and limits in FILE instead of DATA's.")
 @threads_option
 @quiet_option
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     data: str,
     output: str,
     lower: float,
@@ -55,11 +58,12 @@ def command(
     """Bring every feature of DATA into the range from --lower to --upper."""
     if save is not None and restore is not None:
         raise UsageError("--save and --restore exclude each other: a restored scaling is saved already")
+    if restore is not None:
+        refuse_given(ctx, {"lower", "upper", "labels"}, "beside --restore: its file has the limits")
     for low, high in [(lower, upper), *([labels] if labels else [])]:
         if not (low < high and math.isfinite(high - low)):
             raise UsageError("the lower limit must be below the upper one, and both finite")
-    if data == restore == "-":
-        raise UsageError("DATA and --restore cannot both be standard input")
+    files.refuse_shared_input(DATA=data, restore=restore)
     if output == save == "-":
         raise UsageError("OUTPUT and --save cannot both be standard output")
     files.check_output(output, data, *([restore] if restore else []))

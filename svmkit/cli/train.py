@@ -148,12 +148,13 @@ def command(
     if config.patience is not None and holdout is None:
         raise UsageError("--patience watches the held-out error: give --holdout too")
     model = _model_path(data, model)
-    _check_streams(data, holdout, model, trace, as_json)
+    files.refuse_shared_input(DATA=data, init=init, holdout=holdout, pool=pool.pool, oracle=pool.oracle)
+    _check_writers(model, trace, as_json)
     held_out_file = None if holdout is None or files.fraction(holdout) is not None else holdout
     read = [path for path in (data, held_out_file, pool.pool, pool.oracle) if path is not None]
     files.check_output(model, *read)  # it may be that of --init
     if init is not None:
-        initial.check(init, data, holdout, config.solver)
+        initial.check(holdout, config.solver)
     if trace is not None:
         files.check_output(trace, model, *read, *([init] if init else []))
     if asks:
@@ -188,10 +189,8 @@ def _model_path(data: str, model: str | None) -> str:
     return os.path.basename(os.path.normpath(data)) + ".model"
 
 
-def _check_streams(data: str, holdout: str | None, model: str, trace: str | None, as_json: bool) -> None:
-    """Raises UsageError where one standard stream would serve two purposes."""
-    if data == holdout == "-":
-        raise UsageError("DATA and --holdout cannot both be standard input")
+def _check_writers(model: str, trace: str | None, as_json: bool) -> None:
+    """Raises UsageError where standard output would serve two purposes."""
     writers = [name for name, path in (("a MODEL of -", model), ("--trace -", trace)) if path == "-"]
     writers += ["--json"] * as_json
     if len(writers) > 1:

@@ -18,6 +18,7 @@ from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
 from svmkit.io.digits import MINUS, put_digits, put_plain
 from svmkit.io.libsvm_data import line_heads
+from svmkit.io.texts import joined
 from svmkit.maps import refuse_infinite
 
 #: Values to a piece of work, and the most bytes that one takes: sign, digit, point, 8 digits, exponent of 4.
@@ -37,25 +38,19 @@ def lines(dataset: Dataset, start: int, stop: int, features: NDArray[np.float32]
     """
     refuse_infinite(features, start)
     n, d = features.shape
-    names, name_ends = _joined([f" {j + 1}:" for j in range(d)])
+    names, name_ends = joined([f" {j + 1}:" for j in range(d)])
     step = max(1, _PIECE_VALUES // max(1, d))
     out = [b""] * -(-n // step)
 
     def piece(number: int) -> None:
         first, last = number * step, min(n, (number + 1) * step)
-        heads, head_ends = _joined(line_heads(dataset, start + first, start + last).tolist())
+        heads, head_ends = joined(line_heads(dataset, start + first, start + last).tolist())
         room = np.empty(len(heads) + (last - first) * (len(names) + 1 + d * _VALUE_BYTES), dtype=np.uint8)
         used = _write(features[first:last], heads, head_ends, names, name_ends, _tens(), room)
         out[number] = room[:used].tobytes()
 
     parallel.run_pieces(piece, len(out))
     return out
-
-
-def _joined(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """All texts one after another, and where each ends."""
-    joined = np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8).copy()
-    return joined, np.cumsum([len(text) for text in texts], dtype=np.int64)
 
 
 @cache

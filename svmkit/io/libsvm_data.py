@@ -30,19 +30,15 @@ def read_dataset(
     *,
     precomputed: bool = False,
     training: bool = False,
-    unknown_labels: bool = False,
     on_warning: Callable[[str], None] | None = None,
 ) -> Dataset:
     """The examples in ``path`` (``-`` is standard input; gzip, bzip2 and xz are undone).
 
     ``precomputed``: lines ``label 0:serial 1:K(x, x_1) … L:K(x, x_L)`` of a kernel matrix; with ``training``, serials must lie
-    in 1 … L. ``unknown_labels`` reads the label ``?`` as nan. ``on_warning`` is told, once, of what was left out. Raises
-    DataError for what cannot be opened, is empty, or is not such a file.
+    in 1 … L. ``on_warning`` is told, once, of what was left out. Raises DataError for what cannot be opened, is empty, or is
+    not such a file.
     """
-    text = map_bytes(path)
-    return parse_dataset(
-        text, path, precomputed=precomputed, training=training, unknown_labels=unknown_labels, on_warning=on_warning
-    )
+    return parse_dataset(map_bytes(path), path, precomputed=precomputed, training=training, on_warning=on_warning)
 
 
 def parse_dataset(
@@ -58,8 +54,8 @@ def parse_dataset(
 ) -> Dataset:
     """The examples in ``text``; ``path`` is for messages. Raises DataError as ``read_dataset``.
 
-    With ``first_line``, the text is the part of the file that begins on that line, and may hold no example. Without ``labels``
-    its lines have none, and ``y`` is nan.
+    ``unknown_labels`` reads the label ``?`` as nan. With ``first_line``, the text is the part of the file that begins on that
+    line, and may hold no example. Without ``labels`` its lines have none, and ``y`` is nan.
     """
     before = 0 if first_line is None else first_line - 1
     try:
@@ -158,19 +154,22 @@ def line_of_row(text: NDArray[np.uint8], row: int) -> int:
     return next(number for k, number in enumerate(examples) if k == row)
 
 
-def line_heads(dataset: Dataset, start: int, stop: int) -> NDArray[np.object_]:
-    """What stands before the values in the lines of examples start … stop − 1: the label, and group and weight where known."""
-    heads = _texts(dataset.y[start:stop])
-    if dataset.qid is not None:
-        heads = heads + np.array([f" qid:{q}" for q in dataset.qid[start:stop].tolist()], dtype=object)
-    if dataset.weight is not None:
-        heads = heads + (" cost:" + _texts(dataset.weight[start:stop]))
-    return heads
-
-
-def _texts(values: Floats) -> NDArray[np.object_]:
+def shortest_texts(values: Floats) -> NDArray[np.object_]:
     """The shortest text of each value, ``?`` for an unknown one."""
     return np.array(["?" if text == "nan" else text for text in shortest(values).strings()], dtype=object)
+
+
+def line_heads(
+    dataset: Dataset, start: int, stop: int, texts: Callable[[Floats], NDArray[np.object_]] = shortest_texts
+) -> NDArray[np.object_]:
+    """What stands before the values in the lines of examples start … stop − 1: the label, a group but 0, a weight but 1."""
+    heads = texts(dataset.y[start:stop])
+    if dataset.qid is not None:
+        heads = heads + np.array([f" qid:{q}" if q else "" for q in dataset.qid[start:stop].tolist()], dtype=object)
+    if dataset.weight is not None:
+        weight = dataset.weight[start:stop]
+        heads = heads + np.where(weight == 1.0, "", " cost:" + texts(weight))
+    return heads
 
 
 def texts_of(values: Floats, text: Callable[[float], str]) -> NDArray[np.object_]:

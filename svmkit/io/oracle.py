@@ -26,9 +26,12 @@ class LabelFile:
 
     def __init__(self, path: str, n_rows: int) -> None:
         """Raises DataError where the number of lines is not ``n_rows``."""
-        lines = map_bytes(path).tobytes().decode("utf-8", "replace").splitlines()
-        self._words = [line.split(maxsplit=1)[0] if line.strip() else "" for line in lines if not line.lstrip().startswith("#")]
-        self.name = path
+        lines = map_bytes(path).tobytes().splitlines()  # of bytes: in a text other signs than ends of lines would cut too
+        self._words = [
+            line.split(maxsplit=1)[0].decode("utf-8", "replace") if line.strip() else ""
+            for line in lines
+            if not line.lstrip().startswith(b"#")
+        ]
         if len(self._words) != n_rows:
             raise DataError(
                 f"--oracle {path}: {len(self._words):,} labels for a pool of {n_rows:,} examples; line k is that of row k"

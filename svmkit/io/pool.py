@@ -21,7 +21,6 @@ class Pool:
 
     def __init__(self, path: str, on_warning: Callable[[str], None]) -> None:
         """Reads the file; raises DataError as ``libsvm_data.read_dataset``. What stands there for labels is not looked at."""
-        self.path = path
         self._text = map_bytes(path)
         self._labelled = _begins_with_label(self._text)
         dataset = parse_dataset(self._text, path, labels=self._labelled, unknown_labels=True, on_warning=on_warning)

@@ -262,17 +262,21 @@ def test_ctrl_c_leaves_the_finished_runs(data: Path, tmp_path: Path, hasty: Simp
         (["--solvers", "smo", "good", "no/such"], 1, "no folder"),
         (["--solvers", "smo", "nosuch", "out"], 1, "nosuch"),
         (["--solvers", "smo", "--holdout", "-", "-", "out"], 2, "standard input"),
+        (["--solvers", "smo", "before/table.md", "before"], 2, "overwritten"),
+        (["--solvers", "smo", "--holdout", "before/table.md", "good", "before"], 2, "overwritten"),
     ],
 )
 def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: str, tmp_path: Path) -> None:
     write_blobs(tmp_path / "good")
     write_blobs(tmp_path / "three", classes=(1, 2, 3))
     write_blobs(tmp_path / "one", classes=(1,))
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "before").mkdir()
+    write_blobs(tmp_path / "before" / "table.md")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     done = svmkit("compare", *args, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 # --- what the table and the curves are made of ------------------------------------------------------------------------------

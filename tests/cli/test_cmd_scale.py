@@ -55,9 +55,9 @@ def test_labels_too(data: str, tmp_path: Path) -> None:
 
 
 def test_costs_and_groups_stay(tmp_path: Path) -> None:
-    (tmp_path / "d").write_text("1 qid:3 cost:0.5 1:2\n-1 qid:4 cost:2 1:4\n")
+    (tmp_path / "d").write_text("1 qid:3 cost:0.5 1:2\n-1 qid:4 cost:2 1:4\n1 1:4\n")
     lines = svmkit("scale", "-l", "0", tmp_path / "d").stdout.splitlines()
-    assert [line.split()[1:3] for line in lines] == [["qid:3", "cost:0.5"], ["qid:4", "cost:2"]]
+    assert lines == ["1 qid:3 cost:0.5", "-1 qid:4 cost:2 1:1", "1 1:1"]
 
 
 def test_pipes(data: str) -> None:
@@ -104,6 +104,7 @@ def test_what_leaves_the_range_of_doubles_is_refused_by_feature(tmp_path: Path) 
         (["-u", "inf", "d"], 2, "limit"),
         (["-l", "-1e308", "-u", "1e308", "d"], 2, "limit"),
         (["-r", "-", "-"], 2, "standard input"),
+        (["-r", "r", "-l", "0", "d"], 2, "-l beside --restore"),
         (["-s", "-", "data"], 2, "standard output"),
     ],
 )

@@ -262,6 +262,7 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "-", "--trace", "-"], 2, "--trace -"),
         (["-", "m", "--holdout", "-"], 2, "--holdout"),
         (["good", "m", "-v", "5"], 2, "-v"),
+        (["good", "-v", "0", "--time-limit", "5"], 2, "-v 0"),
         (["good", "-v", "1"], 2, "-v 1"),
         (["good", "m", "-s", "3"], 2, "epsilon_svr"),
         (["good", "m", "-b", "1"], 2, "-b 1"),

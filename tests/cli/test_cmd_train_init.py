@@ -70,7 +70,8 @@ def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--init", "-", "-", "m"], "cannot both be standard input"),
+        (["--init", "-", "-", "m"], "DATA and --init cannot both be standard input"),
+        (["--init", "-", "--holdout", "-", "old", "m"], "--init and --holdout cannot both be standard input"),
         (["--init", "old.model", "--holdout", "0.2", "old", "m"], "hold out a file of its own"),
         (["--init", "old.model", "-v", "5", "old"], "-v only cross-validates"),
         (["--init", "old.model", "--solver", "scs", "old", "m"], "solver scs begins anew each time"),

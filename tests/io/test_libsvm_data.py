@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from svmkit import parallel
 from svmkit.data import Dataset, Rows
 from svmkit.errors import DataError
-from svmkit.io.libsvm_data import line_heads, read_dataset
+from svmkit.io.libsvm_data import line_heads, parse_dataset, read_dataset
 from svmkit.io.sparse_text import parse
 
 
@@ -24,6 +25,10 @@ def read(folder: Path, content: bytes, **options: bool) -> tuple[Dataset, list[s
     path.write_bytes(content)
     warnings: list[str] = []
     return read_dataset(str(path), on_warning=warnings.append, **options), warnings
+
+
+def unlabelled(content: bytes) -> Dataset:
+    return parse_dataset(np.frombuffer(content, dtype=np.uint8), "data", unknown_labels=True)
 
 
 def refused(folder: Path, content: bytes, **options: bool) -> DataError:
@@ -168,7 +173,7 @@ def test_notes_and_unknown_labels(tmp_path: Path) -> None:
     assert (data.weight.tolist(), data.qid.tolist(), data.n_features) == ([0.5, 1, 2], [7, 0, 0], 3)
     plain, _ = read(tmp_path, b"1 1:1\n")
     assert (plain.weight, plain.qid, plain.source) == (None, None, f"{tmp_path}/data")
-    pool, _ = read(tmp_path, b"? 1:1\n+1 1:2\n", unknown_labels=True)
+    pool = unlabelled(b"? 1:1\n+1 1:2\n")
     assert math.isnan(pool.y[0])
     assert pool.y[1] == 1
 
@@ -398,6 +403,12 @@ def assert_equal(a: Dataset, b: Dataset) -> None:
             assert x == y
 
 
+def without_empty_notes(data: Dataset) -> Dataset:
+    """What groups 0 and weights 1, of which nothing is written, leave."""
+    weight = None if data.weight is None or (data.weight == 1).all() else data.weight
+    return replace(data, weight=weight, qid=None if data.qid is None or not data.qid.any() else data.qid)
+
+
 doubles = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False) | st.integers(-1000, 1000).map(float)
 
 
@@ -431,11 +442,11 @@ def datasets(draw: st.DrawFn) -> Dataset:
 def test_any_dataset_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> None:
     path = tmp_path_factory.getbasetemp() / "round-trip"
     write_dataset(path, data)
-    assert_equal(read_dataset(str(path)), data)
+    assert_equal(read_dataset(str(path)), without_empty_notes(data))
 
 
-def test_heads_of_lines_are_the_shortest(tmp_path: Path) -> None:
-    heads = ["1 qid:3 cost:0.5", "-2.5 qid:0 cost:1", "? qid:1 cost:1e-05"]
-    data, _ = read(tmp_path, "\n".join(heads).encode(), unknown_labels=True)
+def test_heads_of_lines_are_the_shortest() -> None:
+    heads = ["1 qid:3 cost:0.5", "-2.5", "? qid:1 cost:1e-05"]
+    data = unlabelled("\n".join(heads).encode())
     assert line_heads(data, 0, 3).tolist() == heads
     assert line_heads(data, 1, 2).tolist() == heads[1:2]

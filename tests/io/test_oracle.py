@@ -20,7 +20,7 @@ def never() -> bool:
 
 
 def test_a_file_answers_by_its_first_words(tmp_path: Path) -> None:
-    (tmp_path / "l").write_text("# labels\n1\n-1 1:5 2:3\n+1\n")
+    (tmp_path / "l").write_text("# labels\n1 # of page\f2\u2028\n-1 1:5 2:3\n+1\n")
     oracle = LabelFile(str(tmp_path / "l"), 3)
     assert [oracle.ask(row, "", never) for row in (2, 0, 1)] == ["+1", "1", "-1"]
     oracle.close()

@@ -84,14 +84,15 @@ def _scale(call: Call) -> None:
     announce_compiling("svm-scale")
     from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.io.doubles import significant
-    from svmkit.scaling import count_nonzeros
+    from svmkit.io.libsvm_data import line_heads, texts_of
+    from svmkit.scaling import count_nonzeros, scale_labels
 
     dataset = _read(call.data)
     if _has_index_0(dataset):
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, dataset)
-    heads = _heads(dataset, scaling)
-    dataset = replace(dataset, rows=scaling.placed(dataset.rows))
+    dataset = replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
+    heads = (line_heads(dataset, 0, dataset.n, lambda values: texts_of(values, "{:.17g}".format)) + " ").tolist()
 
     def six_digits(values: Floats) -> Texts:
         return significant(values, 6).without_zeros(values)
@@ -125,21 +126,6 @@ def _read(path: str) -> Dataset:
 
 def _has_index_0(dataset: Dataset) -> bool:
     return bool(dataset.rows.indices.min(initial=1) < 1)
-
-
-def _heads(dataset: Dataset, scaling: Scaling) -> list[str]:
-    """Label, and query and cost where the data have them, of each line."""
-    from svmkit.io.libsvm_data import texts_of
-    from svmkit.scaling import scale_labels
-
-    heads: list[str] = texts_of(scale_labels(scaling, dataset.y), "{:.17g} ".format).tolist()
-    if dataset.qid is not None:
-        heads = [f"{head}qid:{qid} " if qid else head for head, qid in zip(heads, dataset.qid.tolist(), strict=True)]
-    if dataset.weight is not None:
-        heads = [
-            f"{head}cost:{cost:.17g} " if cost != 1 else head for head, cost in zip(heads, dataset.weight.tolist(), strict=True)
-        ]
-    return heads
 
 
 def _scaling(call: Call, dataset: Dataset) -> Scaling:
