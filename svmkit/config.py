@@ -85,7 +85,7 @@ class TrainConfig:
             ("--lambda", self.lam is None or self.lam > 0, f"{self.lam} must be greater than 0"),
             ("--lambda", self.lam is None or 1 / MOST_C <= self.lam <= MOST_C, f"{self.lam} must lie in 1e-100 … 1e100"),
             ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),
-            ("-m", self.cache_mb > 0, f"cache of {self.cache_mb:g} MB must be greater than 0"),
+            ("-m", 0 < self.cache_mb <= 1e12, f"cache of {self.cache_mb:g} MB must be greater than 0 and at most 1e12"),
             ("--max-iter", self.max_iter is None or self.max_iter >= 1, f"{self.max_iter} must be at least 1"),
             (
                 "--budget-evals",

@@ -127,6 +127,13 @@ def own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
         v[e] *= scale
 
 
+def average(v: Floats, late: Floats, scale_sum: float, weights: float) -> Floats:
+    """The average of iterates, (S·v − late)/``weights`` with S = ``scale_sum``; infinite or nan where they overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Floats = (scale_sum * v - late) / weights
+    return found
+
+
 def arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
     """What loops take of ``rows``."""
     return rows.indptr, rows.indices, rows.data

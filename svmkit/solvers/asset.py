@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Rows
 from svmkit.engine import averaging as loops
 from svmkit.engine import linear, rng
+from svmkit.engine.linear import average
 from svmkit.errors import UsageError
 from svmkit.features import narrowed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row
@@ -219,13 +220,13 @@ def solution(state: _State | _Online) -> Solution:
     sums = state.sums
     if isinstance(state, _Online):
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
-        w = (sums[loops.SCALE_SUM] * state.v - state.late + state.before) / weights
+        w = average(state.v, state.late - state.before, sums[loops.SCALE_SUM], weights)
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
         basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))
     if sums[loops.WEIGHTS] > 0:
-        w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
-        alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]
+        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
+        w, alpha = average(state.v, state.late_v, *of), average(state.a, state.late_a, *of)
         intercept = sums[loops.INTERCEPT_SUM] / sums[loops.WEIGHTS]
     else:
         w, alpha, intercept = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a, sums[loops.INTERCEPT]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from math import inf, isfinite, isnan
+from math import isfinite, isnan
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -189,8 +189,8 @@ def _read_as(kind: type, key: str, text: str) -> Any:
         raise UsageError(f"-O {key}={text}: must be below 2^63 in size")
     if kind is float and isnan(value):
         raise UsageError(f"-O {key}={text}: is no number")
-    if key == "cache_mb" and not 0 < value < inf:
-        raise UsageError(f"-O {key}={text}: must be greater than 0, and finite")
+    if key == "cache_mb" and not 0 < value <= 1e12:
+        raise UsageError(f"-O {key}={text}: must be greater than 0 and at most 1e12")
     return value
 
 

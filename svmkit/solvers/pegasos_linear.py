@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import subgradient as loops
+from svmkit.engine.linear import average
 from svmkit.engine.rng import integers
 from svmkit.features import narrowed
 from svmkit.problem import Problem, Solution, as_one_row
@@ -94,8 +95,8 @@ def solution(state: State) -> Solution:
     """w as one row; its dual point is α with w = Σ α_i y_i x_i, cut to the box."""
     sums = state.sums
     if sums[loops.WEIGHTS] > 0:
-        w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
-        alpha = (sums[loops.SCALE_SUM] * state.a - state.late_a) / sums[loops.WEIGHTS]
+        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
+        w, alpha = average(state.v, state.late_v, *of), average(state.a, state.late_a, *of)
     else:
         w, alpha = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a
     width = len(state.names)

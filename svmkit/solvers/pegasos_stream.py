@@ -12,7 +12,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import FeaturePlaces, grown, places
+from svmkit.engine.linear import FeaturePlaces, average, grown, places
 from svmkit.problem import Solution
 from svmkit.trace import Progress
 
@@ -100,8 +100,9 @@ def solution(state: State) -> Solution:
     """The average of the iterates, or the last one where none is kept."""
     sums = state.sums
     if sums[loops.WEIGHTS] > 0:
-        w = (sums[loops.SCALE_SUM] * state.v - state.late_v) / sums[loops.WEIGHTS]
-        last = (sums[loops.SCALE_SUM] * sums[loops.V_CONSTANT] - sums[loops.LATE_CONSTANT]) / sums[loops.WEIGHTS]
+        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
+        w = average(state.v, state.late_v, *of)
+        (last,) = average(sums[[loops.V_CONSTANT]], sums[[loops.LATE_CONSTANT]], *of)
     else:
         w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
     basis = state.features.as_rows(w)

@@ -369,8 +369,8 @@ def _relative_gap(state: _State) -> float:
     found = _margin(state, mean)
     if not norm2 > 0 or found.level == inf:
         return nan
-    primal = 0.5 * norm2 / found.level**2 + float(upper @ np.maximum(0.0, 1.0 - mean.c / found.level))
+    primal = 0.5 * norm2 / found.level / found.level + float(upper @ np.maximum(0.0, 1.0 - mean.c / found.level))
     drawn = mean.alpha > 0.0
     factor = min(float(np.min(upper[drawn] / mean.alpha[drawn])), float(mean.alpha.sum()) / norm2)
-    dual = factor * float(mean.alpha.sum()) - 0.5 * factor**2 * norm2
+    dual = factor * float(mean.alpha.sum()) - 0.5 * factor * factor * norm2
     return (primal - dual) / primal

@@ -263,6 +263,8 @@ def test_list_solvers_names_every_option() -> None:
         (["-", "m", "--holdout", "-"], 2, "--holdout"),
         (["good", "m", "-v", "5"], 2, "-v"),
         (["good", "-v", "0", "--time-limit", "5"], 2, "-v 0"),
+        (["good", "m", "-m", "1e303"], 2, "-m: cache of 1e+303 MB"),
+        (["good", "m", "--solver", "lasvm", "-O", "cache_mb=1e303"], 2, "cache_mb=1e303"),
         (["good", "-v", "1"], 2, "-v 1"),
         (["good", "m", "-s", "3"], 2, "epsilon_svr"),
         (["good", "m", "-b", "1"], 2, "-b 1"),

@@ -217,21 +217,23 @@ def test_extreme_costs_end_with_the_truth(name: str, kernel: Kernel, C: float, b
 
 
 @solver_names
-@pytest.mark.parametrize("scale", [1e8, 1e30, 1e140])
+@pytest.mark.parametrize(("scale", "C"), [(1e8, 0.01), (1e30, 0.01), (1e140, 0.01), (1e149, 1e100), (1e-120, 1e-40)])
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 0.5, 0.5, 3)], ids=lambda kernel: kernel.name)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_values_that_overflow_end_in_numbers(name: str, scale: float, kernel: Kernel) -> None:
+def test_values_that_overflow_end_in_numbers(name: str, scale: float, C: float, kernel: Kernel) -> None:
     X, y = points(40, 3, seed=13)
-    solver, case = solvers.solver(name), own_form(name, problem(X * scale, y, kernel, 0.01))
-    if solver.supports(case) is not None:
-        return
-    result = run(solver, case, solver.Options(), eps=1e-3, limits=Limits(max_iter=20_000, time_limit_s=5.0))
-    assert_valid(name, result.solution, case)
-    assert (
-        result.status != Status.CONVERGED
-        or result.certificate.violation <= 1e-3 + result.certificate.noise
-        or name not in EXACT
-    )
+    solver = solvers.solver(name)
+    for bias in solver.BIASES:
+        case = replace(problem(X * scale, y, kernel, C), bias=bias)
+        if solver.supports(case) is not None:
+            continue
+        result = run(solver, case, solver.Options(), eps=1e-3, limits=Limits(max_iter=20_000, time_limit_s=5.0))
+        assert_valid(name, result.solution, case)
+        assert (
+            result.status != Status.CONVERGED
+            or result.certificate.violation <= 1e-3 + result.certificate.noise
+            or name not in EXACT
+        )
 
 
 @solver_names
