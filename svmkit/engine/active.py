@@ -111,13 +111,13 @@ class ActiveSet:
         found: Bools = low | high
         return found
 
-    def shrink(self, places: Ints) -> Ints:
-        """Drops the stuck ones, if they are enough to be worth it.
+    def shrink(self, places: Ints, margin: float = 0.0) -> Ints:
+        """Drops those stuck by more than ``margin``, if they are enough to be worth it.
 
         Returns where the active ones at ``places`` are then, −1 where they are dropped.
         """
         active = self.active
-        drop = self.stuck(active, 0.0)
+        drop = self.stuck(active, margin)
         if np.count_nonzero(drop) <= _WORTH * len(drop):
             return places
         self._write_back()

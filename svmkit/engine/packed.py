@@ -7,7 +7,7 @@ anew, since the loops' work space has a place for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any, Literal, NamedTuple
 
@@ -94,22 +94,8 @@ class Packed:
         """The rows numbered ``index``, packed anew so that loops over them read memory in order."""
         indptr, indices, data = gather(self.indptr, index, self.indices, self.data)
         precomputed = len(self.serial) > 0
-        return Packed(
-            real=self.real,
-            form=self.form,
-            n_features=self.n_features,
-            indptr=indptr,
-            indices=indices,
-            data=data,
-            half=self.half[index],
-            gram=self.gram[index] if precomputed else self.gram,
-            serial=self.serial[index] if precomputed else self.serial,
-            far=self.far,
-            few=self.few,
-            dense=self.dense,
-            differences=self.differences,
-            factor=self.factor,
-        )
+        gram, serial = (self.gram[index], self.serial[index]) if precomputed else (self.gram, self.serial)
+        return replace(self, indptr=indptr, indices=indices, data=data, half=self.half[index], gram=gram, serial=serial)
 
 
 def renumbered(*parts: Rows) -> tuple[Rows, ...]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints
 from svmkit.engine import qp, rng
+from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.space import aligned
 from svmkit.errors import UsageError
@@ -46,8 +47,6 @@ BIASES: tuple[Bias, ...] = ("none",)
 _BLOCK = 256
 #: So many active variables or fewer: their kernel block is evaluated once and kept.
 _HELD = 2048
-#: The active set is packed anew when at least this share of it can be set aside.
-_SHRINK_SHARE = 0.1
 #: Float64 checks that may fail to halve the violation before kernels turn to float64, and after that before it is a stall.
 _PATIENCE = 3
 
@@ -156,31 +155,21 @@ class _Block:
 
 
 class _KernelForm:
-    """β and its box are those of all variables, ``F`` and ``packed`` those of the ``active`` ones.
-
-    ``aside`` has (numbers, F, β of all) for each set of variables set aside, as they were then. ``held`` is the kernel block of
-    all active ones, where they are few; ``used`` says which of its rows have been.
-    """
+    """``held`` is the kernel block of all active variables, where they are few; ``used`` says which of its rows have been."""
 
     def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:
         self.problem, self.shrinking, self.eps, self.seed = problem, shrinking, eps, seed
         self.sweeps = self.evaluations = 0
         self.violation = nan
         self.done = self.stalled = False
-        bounds = problem.y * problem.upper
-        self.lower, self.upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-        self.beta = problem.y * problem.dual().start
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
-        self.engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
-        self.diagonal = self.engine.diagonal()
-        self.room = aligned((_BLOCK, _BLOCK), self.engine.packed.real)
-        self.active, self.packed, self.F = np.arange(problem.n), self.engine.packed, problem.y.copy()
-        self.aside: list[tuple[Ints, Floats, Floats]] = []
+        engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
+        self.diagonal = engine.diagonal()
+        self.room = aligned((_BLOCK, _BLOCK), engine.packed.real)
+        self.variables = ActiveSet.of(engine, problem.dual())
         self.held: NDArray[Any] | None = None
         self.used = np.empty(0, dtype=bool)
-        support = np.flatnonzero(self.beta)
-        self.engine.apply(self.packed, support, -self.beta[support], self.F)
-        self.evaluations += problem.n * len(support)
+        self.evaluations = engine.evaluations
         self.block: _Block | None = None
         self.moved = 0
         self.failed_checks, self.best_check = 0, inf
@@ -195,7 +184,7 @@ class _KernelForm:
             self.block = self._open_block()
         block = self.block
         used = min(budget, len(block.order) - block.at)
-        block.moved += qp.ordered_steps[self.engine.packed.real](
+        block.moved += qp.ordered_steps[self.variables.engine.packed.real](
             *(block.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.order, block.at, used)
         )
         block.at += used
@@ -207,60 +196,61 @@ class _KernelForm:
         return self.evaluations + (0 if self.block is None else self._used(self.block))
 
     def n_support(self) -> int:
-        return int(np.count_nonzero(self.beta))
+        return int(np.count_nonzero(self.variables.current()[0]))
 
     def solution(self) -> Solution:
-        beta = self.beta.copy()
+        beta = self.variables.current()[0]
         if self.block is not None:
-            beta[self.active[self.block.place]] = self.block.beta
+            beta[self.variables.active.number[self.block.place]] = self.block.beta
         origin = np.flatnonzero(beta)
         return Solution(self.problem.rows.take(origin), origin, beta[origin], 0.0, responses=self.responses)
 
     def _open_block(self) -> _Block:
         """The next variables of the sweep; all at once where their kernel block is held."""
-        if len(self.active) <= _HELD:
+        active, engine = self.variables.active, self.variables.engine
+        if len(active.number) <= _HELD:
             if self.held is None:
-                self.held = self.engine.block(self.active, self.active)
-                self.used = np.zeros(len(self.active), dtype=bool)
-            K, place, order = self.held, np.arange(len(self.active)), self.order
-            number, F = self.active, self.F
+                self.held = engine.block(active.number, active.number)
+                self.used = np.zeros(len(active.number), dtype=bool)
+            K, place, order = self.held, np.arange(len(active.number)), self.order
+            F = active.F
         else:
             place = self.order[self.at : self.at + _BLOCK]
-            number, F = self.active[place], self.F[place]
-            K, order = self.engine.block(number, number, self.room), np.arange(len(place))
+            F, number = active.F[place], active.number[place]
+            K, order = engine.block(number, number, self.room), np.arange(len(place))
         self.at += len(order)
-        box = self.beta[number], self.lower[number], self.upper[number]
-        return _Block(place, order, K, self.diagonal[number], F, *box)
+        box = active.beta[place], active.lower[place], active.upper[place]
+        return _Block(place, order, K, self.diagonal[active.number[place]], F, *box)
 
     def _used(self, block: _Block) -> int:
         """Kernel values that the block has used so far: a row for each move, of a held block only for a variable's first."""
+        active = self.variables.active
         if self.held is None:
-            return block.moved * len(self.active)
-        first = (block.beta != self.beta[self.active]) & ~self.used
-        return int(np.count_nonzero(first)) * len(self.active)
+            return block.moved * len(active.number)
+        return int(np.count_nonzero((block.beta != active.beta) & ~self.used)) * len(active.number)
 
     def _close_block(self, block: _Block) -> None:
         """Puts the block's β back and brings F of the active variables up to date; of a held block it is already."""
+        active = self.variables.active
         self.evaluations += self._used(block)
-        number = self.active[block.place]
-        change = block.beta - self.beta[number]
-        self.beta[number] = block.beta
+        change = block.beta - active.beta[block.place]
+        active.beta[block.place] = block.beta
         if self.held is None:
             changed = np.flatnonzero(change)
-            self.engine.apply(self.packed, number[changed], -change[changed], self.F)
+            self.variables.engine.apply(active.packed, active.number[block.place[changed]], -change[changed], active.F)
         else:
             self.used |= change != 0
         self.moved += block.moved
         self.block = None
 
     def _begin_sweep(self) -> None:
-        self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(self.active)), 0, 0
+        self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(self.variables.active.number)), 0, 0
 
     def _end_sweep(self) -> None:
         """Looks whether the tolerance is met, sets variables aside or brings them back, and begins the next sweep."""
         self.sweeps += 1
         self._measure()
-        if self.violation <= self.eps and self.aside:
+        if self.violation <= self.eps and not self.variables.is_whole:
             self._bring_back()
         if self.violation <= self.eps:
             self._check()
@@ -273,43 +263,29 @@ class _KernelForm:
 
     def _measure(self) -> None:
         """The violation among the active variables."""
-        out = np.empty(2)
-        qp.extremes(self.F, self.beta[self.active], self.lower[self.active], self.upper[self.active], out)
-        self.violation = max(0.0, float(out[0]), -float(out[1]))
-
-    def _activate_all(self, F: Floats) -> None:
-        self.F = F
-        if self.aside:
-            self.active, self.packed = np.arange(self.problem.n), self.engine.packed
-            self.aside, self.held = [], None
+        _, _, self.violation = self.variables.extremes(self.variables.active)
 
     def _set_aside(self) -> None:
         """Sets those at a bound aside whose F lies beyond it by more than the violation, if they are enough to be worth it."""
-        beta, lower, upper = self.beta[self.active], self.lower[self.active], self.upper[self.active]
-        beyond = np.abs(self.F) > self.violation
-        clear = beyond & (((beta <= lower) & (self.F < 0)) | ((beta >= upper) & (self.F > 0)))
-        if np.count_nonzero(clear) <= _SHRINK_SHARE * len(clear):
-            return
-        kept = np.flatnonzero(~clear)
-        self.aside.append((self.active[clear], self.F[clear], self.beta.copy()))
-        self.active, self.F, self.packed = self.active[kept], self.F[kept], self.packed.take(kept)
-        if self.held is not None:
+        before = self.variables.active
+        place = self.variables.shrink(np.arange(len(before.number)), self.violation)
+        if self.held is not None and self.variables.active is not before:
+            kept = np.flatnonzero(place >= 0)
             self.held, self.used = np.ascontiguousarray(self.held[np.ix_(kept, kept)]), self.used[kept]
 
     def _bring_back(self) -> None:
         """Makes all variables active, F of those set aside brought up to date from what has changed since."""
-        F = np.empty(self.problem.n)
-        F[self.active] = self.F
-        for number, F_then, beta_then in self.aside:
-            change = self.beta - beta_then
-            changed = np.flatnonzero(change)
-            self.engine.apply(self.engine.packed.take(number), changed, -change[changed], F_then)
-            self.evaluations += len(number) * len(changed)
-            F[number] = F_then
-        self._activate_all(F)
+        before = self.variables.engine.evaluations
+        self._activate_all()
+        self.evaluations += self.variables.engine.evaluations - before
         self._measure()
         if self.violation > self.eps:
             self._set_aside()
+
+    def _activate_all(self) -> None:
+        if not self.variables.is_whole:
+            self.variables.restore(np.empty(0, np.int64))
+            self.held = None
 
     def _check(self) -> None:
         """Done if float64 responses confirm the violation; they replace the responses in any case."""
@@ -325,20 +301,22 @@ class _KernelForm:
 
     def _refresh(self) -> Floats:
         """Makes all variables active with F, and the violation, from float64 kernel values; returns Kβ."""
-        problem, support = self.problem, np.flatnonzero(self.beta)
-        basis, weights = problem.rows.take(support), self.beta[support][:, None]
+        self._activate_all()
+        problem, whole = self.problem, self.variables.whole
+        support = np.flatnonzero(whole.beta)
+        basis, weights = problem.rows.take(support), whole.beta[support][:, None]
         responses: Floats = cross_apply(problem.rows, basis, problem.kernel, weights)[:, 0]
         self.evaluations += problem.n * len(support)
-        self._activate_all(problem.y - responses)
-        self.violation = kkt_violation(self.F, self.beta, problem.y, problem.upper, "none")
+        whole.F = problem.y - responses
+        self.violation = kkt_violation(whole.F, whole.beta, problem.y, problem.upper, "none")
         return responses
 
     def _use_float64(self) -> None:
         """Turns to float64 kernels, all being active; where they are in use already, nothing is left to try: stalled."""
-        if self.engine.packed.real == "f8":
+        if self.variables.engine.packed.real == "f8":
             self.stalled = True
             return
-        self.engine = Engine(self.problem.rows, self.problem.kernel, "f8")
-        self.packed, self.held = self.engine.packed, None
+        self.variables.change_engine(Engine(self.problem.rows, self.problem.kernel, "f8"))
+        self.held = None
         self.room = aligned(self.room.shape, "f8")
         self.failed_checks, self.best_check = 0, inf

@@ -16,7 +16,7 @@ from golden_data import GOLDEN, TOOLS, dataset_of, needs_tools, numbers
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine import kernels, packed, rng
+from svmkit.engine import active, kernels, packed, rng
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
@@ -82,7 +82,7 @@ class Plain:
             violation = max(F[beta < high].max(initial=0.0), -F[beta > low].min(initial=0.0))
             stuck = np.where(beta == low, -F, np.where(beta == high, F, 0.0))
             keep = stuck <= violation
-            if np.count_nonzero(~keep) > sdca._SHRINK_SHARE * len(keep):
+            if np.count_nonzero(~keep) > active._WORTH * len(keep):
                 self.active = self.active[keep]
 
 
@@ -176,7 +176,7 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     progress = sdca.advance(state, EVERY)
     assert progress.done
     assert isinstance(state.form, sdca._KernelForm)
-    assert state.form.engine.packed.real == "f8"
+    assert state.form.variables.engine.packed.real == "f8"
     K = oracle.kernel_matrix(problem)
     assert oracle.violation(K, problem, beta_of(problem, state)) <= 1e-5 + 1e-7
 
