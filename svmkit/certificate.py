@@ -177,10 +177,15 @@ def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, spread:
     """Of solutions with these primal objectives and ‖w‖², and dual points of Σα, βᵀKβ, Σ|β|, Σ|β_i| √K_ii and max |K_ii|; nan
     where K is not positive semidefinite.
     """
-    noise = 2.0**-50 * size * largest
+    noise = float64_noise(size, largest)
     dual = alpha - 0.5 * (curvature + _hidden(kernel, curvature, spread))
     indefinite = kernel.indefinite | (np.minimum(norm2, curvature) < -noise * size)
     return _Gap(dual, np.where(indefinite, nan, primal - dual), noise)
+
+
+def float64_noise(size: Any, largest_kernel: Any) -> Any:
+    """How far rounding may move Σ_j β_j K_ij in float64, from Σ|β| and the largest |K_ii|."""
+    return 2.0**-50 * size * largest_kernel
 
 
 def float32_margin(largest_kernel: float, weights2: float) -> float:

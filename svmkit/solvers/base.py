@@ -252,10 +252,10 @@ def run(
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
+    found = _in_numbers(found, problem)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
-    found = _in_numbers(found, problem)
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
@@ -315,7 +315,7 @@ def is_close(gap: Any, eps: float, upper: Any) -> Any:
 
 
 def _in_numbers(found: Solution, problem: Problem) -> Solution:
-    """``found``; or f = 0, which can be written and read, where kernel values overflowed, as its certificate says."""
+    """``found``; or f = 0, which can be written and read, where kernel values overflowed."""
     numbers = isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()
     return found if numbers else _nothing(problem)
 

@@ -50,6 +50,8 @@ from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
+    as_w,
+    drowned,
     note,
     primal_of,
     refresh,
@@ -351,6 +353,7 @@ def _check(state: State) -> None:
         known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
         known[in_doubt] = True
         state.done, state.known = True, np.flatnonzero(known)
+        state.by_w = as_w(state) if drowned(state) else None
         return
     if state.violation > 0.5 * state.best_check:
         state.failed_checks += 1

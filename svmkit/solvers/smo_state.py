@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.certificate import certify
+from svmkit.certificate import certify, float64_noise
 from svmkit.data import Floats, Ints
+from svmkit.engine import linear
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
 from svmkit.engine.interior import NOISE, Interior, best_level
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
-from svmkit.problem import LINEAR, Problem, Solution
+from svmkit.features import narrowed
+from svmkit.problem import LINEAR, Problem, Solution, as_one_row
 from svmkit.solvers.smo_pace import Pace
 
 
@@ -91,7 +93,7 @@ class State:
 
 def solution_of(state: State) -> Solution:
     """The solution so far."""
-    if state.by_w is not None and state.stalled:
+    if state.by_w is not None and (state.done or state.stalled):
         return state.by_w
     beta, F = current(state)
     responses = None
@@ -99,6 +101,26 @@ def solution_of(state: State) -> Solution:
         responses = np.full(len(F), np.nan)
         responses[state.known] = (state.constant - F)[state.known]
     return as_solution(state, beta, _rho(state, beta, F), responses)
+
+
+def drowned(state: State) -> bool:
+    """Whether a linear machine's sums over support vectors, added up in another order, may differ by more than eps.
+
+    As of features with a large offset. Then rho fits one order alone, and the model that is written is another one.
+    """
+    if state.problem.kernel.kind != LINEAR or state.problem.rows.form != "sparse":
+        return False
+    return bool(float64_noise(np.abs(state.variables.whole.beta).sum(), state.largest_kernel) > state.eps)
+
+
+def as_w(state: State) -> Solution:
+    """β as w, which sums are of few terms with, and the rho of its least primal objective."""
+    whole, problem = state.variables.whole, state.problem
+    rows, names = narrowed(problem.rows)
+    w = linear.fold(rows, whole.beta, len(names))
+    F = problem.y - linear.dots(rows, w)
+    rho = 0.0 - best_level(F, whole.lower, whole.upper) if state.variables.bias else 0.0
+    return as_one_row(w, names, problem.rows.n_features, rho, problem.y * whole.beta)
 
 
 def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None = None) -> Solution:

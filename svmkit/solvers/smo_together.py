@@ -71,6 +71,8 @@ class SmallMachines:
         certificates = certify_points(points, rho)
         converged = (ended.finished == 1) & np.isfinite(np.add.reduceat(product, starts))
         converged &= certificates.violation <= eps
+        if self._engine.kernel.kind == LINEAR:
+            converged &= certificates.noise <= eps  # else w will be the solution
         converged &= is_close(certificates.gap, eps, np.add.reduceat(machines.upper, starts))
         if bias == "free":  # else the certificate would be of another point
             alpha, positive = machines.y * beta, machines.y > 0

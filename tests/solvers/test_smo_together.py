@@ -320,3 +320,9 @@ def test_a_point_that_is_out_of_balance_is_left_to_smo(monkeypatch: pytest.Monke
         found = machines.train(several, "free", 1e-3, None)
         assert found is not None
         assert found.converged.tolist() == [kept]
+
+
+def test_machines_whose_sums_drown_are_left_to_smo_and_end_with_w() -> None:
+    X = np.random.default_rng(5).normal(size=(60, 2)).round(3) + 1e6
+    found = fit(Dataset(Rows.from_dense(X), np.arange(60) % 3.0), TrainConfig(kernel="linear", C=100.0))
+    assert [len(machine.index) for machine in found.model.machines] == [1, 1, 1]

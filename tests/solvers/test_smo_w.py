@@ -88,6 +88,23 @@ def test_where_rounding_is_all_that_is_left_pair_steps_do_not_begin_anew(bias: s
     assert found.certificate.primal <= 1.000001 * least_primal(problem, 2.0**-52)
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_where_sums_over_support_vectors_drown_w_is_the_solution(bias: str) -> None:
+    """Features with an offset of a million: rounding makes more of such a sum than eps, by the order it is added up in."""
+    X, y = zoo.points(300, 2, seed=1, noise=0.2)
+    near, far = (replace(zoo.problem(X.round(3) + offset, y, Kernel(LINEAR), 100.0), bias=bias) for offset in (0.0, 1e6))
+    found = solve(smo, far, smo.Options(), eps=1e-3)
+    assert found.status in (Status.CONVERGED, Status.STALLED)
+    assert found.solution.n_support == 1
+    f = oracle.dense_kernel(far.rows, found.solution.basis, far.kernel) @ found.solution.coef - found.solution.rho
+    w2 = float(found.solution.basis.data @ found.solution.basis.data)
+    primal = 0.5 * w2 + float(far.upper @ np.maximum(0.0, 1.0 - y * f))
+    assert primal == pytest.approx(found.certificate.primal, rel=1e-9)
+    if bias == "free":  # then the offset changes nothing
+        assert found.status is Status.CONVERGED
+        assert primal == pytest.approx(solve(smo, near, smo.Options(), eps=1e-4).certificate.primal, rel=1e-5)
+
+
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_a_tolerance_beyond_rounding_leaves_a_dual_point(C: float) -> None:
     """What Newton steps end with may be no feasible α at all."""
