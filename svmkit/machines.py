@@ -73,6 +73,12 @@ class Machines:
             return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias_of(config))
         return Stream(self.kernel, None if n is None else 1.0 / (config.lam * n), config.lam, bias_of(config))
 
+    def begin_pass(self) -> None:
+        """The examples come again, from the first."""
+        if hasattr(self.solver, "begin_pass"):
+            for state in self._states:
+                self.solver.begin_pass(state)
+
     def rows_left(self) -> int:
         """How many examples the next call of ``learn`` may have."""
         return self._renewal() - self.rows if self._votes else sys.maxsize

@@ -71,6 +71,8 @@ def learn_stream(
     course = _Course(machines, limits, interrupted, listener)
     status: Status | None = None
     for number, chunks in enumerate(passes):
+        if number:
+            machines.begin_pass()
         for chunk in ahead(chunks, _AHEAD, lambda: course.look() is not None):
             status = course.learn(chunk, fresh=number == 0)
             if status is not None:

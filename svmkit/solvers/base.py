@@ -63,7 +63,7 @@ class OnlineSolver(Solver, Protocol):
 
     It has no rows to point at, so its basis rows are the state's own and ``origin`` is −1. It may offer ``finish(state, budget)
     → Progress``, the work of at most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is
-    valid before.
+    valid before. And ``begin_pass(state)``, where it has to know that the examples come again, from the first.
     """
 
     def start_stream(self, stream: Stream, options: Any, eps: float, seed: int) -> Any:

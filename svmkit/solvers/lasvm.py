@@ -67,7 +67,10 @@ def supports(problem: Problem) -> str | None:
 
 @dataclass
 class State:
-    """A stream has rows, those of S, and no ``selection``."""
+    """A stream has rows, those of S, and no ``selection``; ``place`` says which example of the pass each of its rows is.
+
+    ``seen`` counts the examples of this pass, ``known`` are those that were in S when it began.
+    """
 
     options: Options
     kernel: Kernel
@@ -76,6 +79,9 @@ class State:
     rows: Rows
     selection: Selection | None = None
     C: float = 0.0
+    place: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    seen: int = 0
+    known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     finishing: Finishing | None = None
     finished_steps: int = 0
     finished_evaluations: int = 0
@@ -303,11 +309,32 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
 
 
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
-    """Learns the examples in order; returns (k,) f(x) of each just before it was learned, 0 where S was empty."""
+    """Learns the examples in order; returns (k,) f(x) of each just before it was learned, 0 where S was empty.
+
+    In a second pass those that were in S when it began have their α already: they are passed over, with 0.
+    """
+    place = np.arange(state.seen, state.seen + rows.n)
+    state.seen += rows.n
+    new = np.flatnonzero(~np.isin(place, state.known))
+    if len(new) == rows.n:
+        return _learn(state, rows, y, weight, place)
+    responses = np.zeros(rows.n)
+    if len(new):
+        responses[new] = _learn(state, rows.take(new), y[new], weight[new], place[new])
+    return responses
+
+
+def begin_pass(state: State) -> None:
+    """From here on the examples come again, from the first."""
+    state.seen, state.known = 0, state.place
+
+
+def _learn(state: State, rows: Rows, y: Floats, weight: Floats, place: Ints) -> Floats:
     support = state.support
     state.completed = state.stalled = False
     own = support.slots[ROW, support.members()]
     kept = state.rows.take(own)
+    place = np.concatenate([state.place[own], place])
     state.rows = stack([kept, rows]) if kept.n else rows
     support.renumber(stream_engine(state.rows, state.kernel, state.rows.n_features), np.arange(kept.n))
     responses = np.empty(rows.n)
@@ -322,6 +349,7 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
         responses[here] = np.nan_to_num(support.responses())
         done += n
     members = support.members()
-    state.rows = state.rows.take(support.slots[ROW, members])
+    own = support.slots[ROW, members]
+    state.rows, state.place = state.rows.take(own), place[own]
     support.renumber(stream_engine(state.rows, state.kernel, state.rows.n_features), np.arange(len(members)))
     return responses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,17 @@ EVERY = 10**9
 
 def stream_of(case: Problem, chunk: int, options: lasvm.Options = lasvm.Options(), C: float = 1.0) -> tuple[Any, Floats]:
     state = lasvm.start_stream(Stream(case.kernel, C, None, "free"), options, EPS, 0)
+    return state, once_over(state, case, chunk, C)
+
+
+def once_over(state: lasvm.State, case: Problem, chunk: int, C: float = 1.0) -> Floats:
     parts = []
     for first in range(0, case.n, chunk):
         last = min(first + chunk, case.n)
         part = slice(first, last)
         parts.append(lasvm.extend(state, case.rows.part(first, last), case.y[part], case.upper[part] / C))
         assert state.rows.n == state.support.size
-    return state, np.concatenate(parts)
+    return np.concatenate(parts)
 
 
 @pytest.mark.parametrize("name", ["300 rows, rbf", "300 rows, linear", "400 sparse rows, rbf", "example weights"])
@@ -55,6 +60,32 @@ def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> 
             assert one.rho == other.rho
             assert (one.origin == -1).all()
         whole, _ = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_further_passes_go_over_the_examples_outside_the_set(finished: bool) -> None:
+    """Those that are in it when a pass begins have their α; none comes to be in it twice, however the passes are cut."""
+    case = named("300 rows, rbf")
+    naive, states = Naive(kernel_matrix(case), case.y, case.upper), [stream_of(case, chunk)[0] for chunk in (7, 300)]
+    for k in range(case.n):
+        deque(naive.learn(k), 0)
+    for _ in range(3):
+        known = set(naive.S)
+        for k in range(case.n):
+            deque(naive.learn(k) if k not in known else (), 0)
+        for state, chunk in zip(states, (7, 300), strict=True):
+            if finished:  # changes α, and may leave some out
+                while not lasvm.finish(state, EVERY).ended:
+                    pass
+            lasvm.begin_pass(state)
+            responses = once_over(state, case, chunk)
+            assert (responses[state.known] == 0).all()
+            assert len(np.unique(state.place)) == len(state.place)
+            if not finished:
+                assert sorted(state.place.tolist()) == sorted(naive.S)
+    one, other = (lasvm.solution(state) for state in states)
+    assert one.coef.tobytes() == other.coef.tobytes()
+    assert one.basis.data.tobytes() == other.basis.data.tobytes()
 
 
 def test_a_budget_on_a_stream_does_not_depend_on_how_it_is_cut() -> None:
