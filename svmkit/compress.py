@@ -42,11 +42,11 @@ STEPS = 100
 
 @dataclass(frozen=True)
 class Change:
-    """How two models differ on rows: |Δf| over all machines, largest and mean; labels that are not the same (regression: 0)."""
+    """How two models differ on rows: |Δf| over all machines, largest and mean; labels that differ (regression: None)."""
 
     largest: float
     mean: float
-    flipped: int
+    flipped: int | None
 
 
 def change(before: Model, after: Model, rows: Rows) -> Change:
@@ -54,7 +54,7 @@ def change(before: Model, after: Model, rows: Rows) -> Change:
     f, g = decision_values(before, rows), decision_values(after, rows)
     apart = np.abs(f - g)
     has_labels = before.labels is not None or before.svm_type == "one_class"
-    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if has_labels else 0
+    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if has_labels else None
     return Change(float(apart.max(initial=0.0)), float(apart.mean()) if apart.size else 0.0, flipped)
 
 

@@ -26,6 +26,8 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
     files.check_output(output, model, *([] if data is None else [data]))
     from svmkit.compress import STEPS, change, compress
     from svmkit.io.model_libsvm import model_text, read_model
+    from svmkit.metrics import mean_squared_error
+    from svmkit.model import answers
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
@@ -51,6 +53,8 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
         }
         if dataset is not None and big.labels is not None:
             report["errors"] = [_errors(one, dataset.rows, dataset.y) for one in (big, small)]
+        elif dataset is not None and changed.flipped is None:
+            report["mse"] = [mean_squared_error(dataset.y, answers(one, dataset.rows)) for one in (big, small)]
         if as_json:
             files.write("-", f"{to_json(report)}\n".encode("ascii"))
         elif not quiet:
@@ -82,9 +86,14 @@ def _lines(report: dict[str, Any], where: str) -> list[str]:
     lines = [
         f"{k0:,} → {k1:,} basis vectors, {b0:,} → {b1:,} bytes, predict {s0:.3g} s → {s1:.3g} s",
         f"on the {n:,} rows of {where}: decision values change by {report['largest_change']:.3g} at most and "
-        f"{report['mean_change']:.3g} in the mean; {report['flipped_labels']:,} labels flip",
+        f"{report['mean_change']:.3g} in the mean",
     ]
+    if report["flipped_labels"] is not None:
+        lines[-1] += f"; {report['flipped_labels']:,} labels flip"
     if "errors" in report:
         before, after = report["errors"]
         lines.append(f"labels wrong there: {before:,} → {after:,} of {n:,}")
+    if "mse" in report:
+        before, after = report["mse"]
+        lines.append(f"mean squared error there: {before:.6g} → {after:.6g}")
     return lines

@@ -159,6 +159,9 @@ def train_stream(
                 saved.write(result.model, result.rows)
             elif result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
                 raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
+        came, said = result.rows // (asked.passes or 1), asked.n_rows
+        if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
+            reporter.warn(f"{came:,} examples came, --rows said {said:,}: -c and --lambda are related by what it said")
         _report(result, saved, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 

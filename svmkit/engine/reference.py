@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints, Rows
+from svmkit.features import narrowed
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 #: The types of ``Reference``'s fields, for signatures of compiled functions that take them one by one.
@@ -40,6 +41,7 @@ class Reference(NamedTuple):
 
 def prepare(rows: Rows, kernel: Kernel) -> Reference:
     """The kernel over ``rows``; one thread at a time may use it."""
+    rows, names = narrowed(rows)
     sqnorm = np.zeros(rows.n)
     _sqnorms(rows.data, rows.indptr, sqnorm)
     return Reference(
@@ -53,7 +55,7 @@ def prepare(rows: Rows, kernel: Kernel) -> Reference:
         sqnorm=sqnorm,
         gram=rows.gram,
         serial=rows.serial,
-        scatter=np.zeros(rows.n_features + 1),
+        scatter=np.zeros(len(names) + 1),
     )
 
 

@@ -192,8 +192,13 @@ def check_writable(path: str) -> None:
         return
     if not path or "\0" in path:
         raise OutputError(f"can't write {path!r}: this is no file name")
-    target = os.path.realpath(path)
+    try:
+        target = os.path.realpath(path)
+    except OSError:  # of a relative path, if anything
+        raise OutputError(f"can't write {path}: the current folder no longer exists") from None
     folder = os.path.dirname(target)
+    if os.path.islink(target):  # else the link would give way to a file
+        raise OutputError(f"can't write {path}: it is a symbolic link that leads back to itself")
     if os.path.isdir(target) or path.endswith(os.sep):
         raise OutputError(f"can't write {path}: it is a folder; name a file in it")
     if os.path.exists(target) and not os.access(target, os.W_OK):

@@ -21,6 +21,10 @@ from svmkit.io.files import map_bytes
 _LOOK_S, _END_S = 0.1, 5.0
 
 
+#: How a log begins.
+_HEAD = b"# labels asked for by svmkit train,"
+
+
 class LabelFile:
     """Answers from a file: the first word of line k is the label of row k, so that a labelled data file serves as well."""
 
@@ -123,6 +127,10 @@ class Lines:
         return line.decode("utf-8", "replace").strip() or " "
 
 
+def _is_answer(line: bytes) -> bool:
+    return not line.startswith(b"#")
+
+
 class Log:
     """The answers so far, {row (from 0): label}, and the file they stand in."""
 
@@ -135,7 +143,7 @@ class Log:
         self.answers: dict[int, int] = {}
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.samefile(path, os.devnull):
             raise OutputError(f"--oracle-log {path}: answers are read from it too, so it must be a file")
-        head = f"# labels asked for by svmkit train, of a pool of {pool_mark}\n"
+        head = f"{_HEAD.decode()} of a pool of {pool_mark}\n"
         try:
             self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
             self._file.seek(0)
@@ -143,6 +151,9 @@ class Log:
             whole = content[: content.rfind(b"\n") + 1]  # a line cut short by a crash is no answer
         except OSError as error:
             raise OutputError(f"--oracle-log {path}: cannot be written: {error.strerror}") from None
+        if whole.startswith(_HEAD) and whole != head.encode() and not any(map(_is_answer, whole.splitlines())):
+            self._file.truncate(0)  # nobody was asked anything
+            content = whole = b""
         if whole or not head.encode().startswith(content):
             try:
                 self._read((whole or content).decode("utf-8", "replace"), head)
@@ -157,10 +168,10 @@ class Log:
     def _read(self, text: str, head: str) -> None:
         lines = text.splitlines(keepends=True)
         if lines[0] != head:
-            why = "its answers are about another pool" if lines[0].startswith(head[:20]) else "it is no log of labels"
+            why = "its answers are about another pool" if lines[0].encode().startswith(_HEAD) else "it is no log of labels"
             raise DataError(f"--oracle-log {self.path}: {why}; name another file", f"it begins with {lines[0].strip()[:80]!r}")
         for number, line in enumerate(lines[1:], start=2):
-            if line.startswith("#"):
+            if not _is_answer(line.encode()):
                 continue
             where = f"--oracle-log {self.path}, line {number}"
             try:

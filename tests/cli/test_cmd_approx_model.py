@@ -60,6 +60,20 @@ def test_people_are_told_on_standard_error(folder: Path) -> None:
         assert word in done.stderr
 
 
+def test_a_regression_has_no_labels_to_flip(folder: Path) -> None:
+    rows = "".join(f"{k % 3 - 0.9} 1:{k} 2:{k % 7}\n" for k in range(30))
+    (folder / "r").write_text(f"svm_type epsilon_svr\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 30\nrho 0.5\nSV\n{rows}")
+    call = ("approx", "--model", folder / "r", "--basis", "10", "--data", folder / "d")
+    report = strict_json(svmkit(*call, "--json", "-q", folder / "s").stdout)
+    dataset = read_dataset(str(folder / "d"))
+    off = [predict(m, decision_values(m, dataset.rows)) - dataset.y for m in (read_model(str(folder / n)) for n in "rs")]
+    assert report["mse"] == pytest.approx([float(np.mean(each**2)) for each in off])
+    assert (report["flipped_labels"], "errors" in report) == (None, False)
+    told = svmkit(*call, folder / "s").stderr
+    assert "mean squared error there" in told
+    assert "flip" not in told
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

@@ -108,3 +108,10 @@ def test_precomputed_values_go_by_serial() -> None:
     prepared = reference.prepare(part, whole.kernel)
     assert kernel_row(prepared, 0, np.array([2, 0, 1])).tolist() == [K[4, 3], K[4, 4], K[4, 1]]
     assert reference.diagonal(prepared).tolist() == [K[4, 4], K[1, 1], K[3, 3]]
+
+
+def test_room_is_for_features_that_occur() -> None:
+    rows = Rows(np.array([1.0, 2.0, 3.0]), np.array([1, 2**31 - 1, 2**31 - 1], np.int32), np.array([0, 2, 3]), 2**31 - 1)
+    prepared = reference.prepare(rows, Kernel(LINEAR))
+    assert len(prepared.scatter) == 3
+    assert kernel_row(prepared, 0, np.arange(2)).tolist() == [5.0, 6.0]

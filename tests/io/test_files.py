@@ -254,13 +254,23 @@ def test_check_writable_says_why_not(tmp_path: Path) -> None:
         (tmp_path, "it is a folder"),
         (tmp_path / "none" / "model", f"there is no folder {tmp_path}/none"),
         (tmp_path / "file" / "model", "there is no folder"),
+        (tmp_path / "loop", "leads back to itself"),
         ("", "no file name"),
     ]
+    (tmp_path / "loop").symlink_to("loop")
     for path, why in cases:
         with pytest.raises(OutputError, match=why):
             check_writable(str(path))
         with pytest.raises(OutputError, match=why):
             write(path, b"")
+
+
+def test_nothing_can_be_written_to_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(OutputError, match="can't write new: the current folder no longer exists"):
+        check_writable("new")
 
 
 def test_a_name_that_ends_like_a_folders_is_none_of_a_file(tmp_path: Path) -> None:

@@ -197,6 +197,15 @@ def test_a_log_whose_first_line_was_cut_short_begins_anew(tmp_path: Path) -> Non
     assert path.read_bytes() == whole
 
 
+def test_a_log_without_an_answer_gives_way_to_another_pools(tmp_path: Path) -> None:
+    for n_rows in (6, 5):
+        log = log_at(tmp_path / "log", n_rows)
+        log.close()
+    assert (tmp_path / "log").read_text().count("\n") == 1
+    begin(tmp_path / "log")
+    assert answers(tmp_path / "log") == {3: -1}
+
+
 def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
     """/dev/full, for one, can be read for ever."""
     os.mkfifo(tmp_path / "pipe")
