@@ -94,41 +94,26 @@ def sort_by_feature(
                 first[f] = place + 1
 
 
-@helper(ORDERED, inline=True)
-def row_products(lanes: Any, W: Any, indices: Any, data: Any, k: Any, end: Any, limit: Any, sums: Any, place: Any) -> Any:
-    """inner.py's ``row_products`` for lines of 1, 2, 4 or 8 registers."""
-    columns = W.shape[1]
-    if columns == 8 * lanes:
-        k = row_products_8(W, indices, data, k, end, limit, sums, place)
-    elif columns == 4 * lanes:
-        k = row_products_4(W, indices, data, k, end, limit, sums, place)
-    elif columns == 2 * lanes:
-        k = row_products_2(W, indices, data, k, end, limit, sums, place)
-    else:
-        k = row_products_1(W, indices, data, k, end, limit, sums, place)
-    return k
-
-
-def _pair_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
-    """inner.py's ``_pair_products`` for lines of 1, 2, 4 or 8 registers."""
+def _by_width(one: Any, two: Any, four: Any, eight: Any) -> Any:
+    """An intrinsic of inner.py for lines of 1, 2, 4 or 8 registers."""
 
     @helper(ORDERED, inline=True)
-    def pair(lanes: Any, W: Any, first: Any, count: Any, data: Any, k: Any, l: Any, sums: Any, x: Any, y: Any) -> None:
+    def by_width(lanes: Any, W: Any, *rest: Any) -> Any:
         columns = W.shape[1]
         if columns == 8 * lanes:
-            eight(W, first, count, data, k, l, sums, x, y)
-        elif columns == 4 * lanes:
-            four(W, first, count, data, k, l, sums, x, y)
-        elif columns == 2 * lanes:
-            two(W, first, count, data, k, l, sums, x, y)
-        else:
-            one(W, first, count, data, k, l, sums, x, y)
+            return eight(W, *rest)
+        if columns == 4 * lanes:
+            return four(W, *rest)
+        if columns == 2 * lanes:
+            return two(W, *rest)
+        return one(W, *rest)
 
-    return pair
+    return by_width
 
 
-pair_products = _pair_of(pair_products_1, pair_products_2, pair_products_4, pair_products_8)
-pair_squares = _pair_of(pair_squares_1, pair_squares_2, pair_squares_4, pair_squares_8)
+row_products = _by_width(row_products_1, row_products_2, row_products_4, row_products_8)
+pair_products = _by_width(pair_products_1, pair_products_2, pair_products_4, pair_products_8)
+pair_squares = _by_width(pair_squares_1, pair_squares_2, pair_squares_4, pair_squares_8)
 
 
 @helper(ORDERED)
