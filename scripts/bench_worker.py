@@ -37,7 +37,7 @@ def judge(request: str) -> Any:
             "agreement": float(np.mean(labels == first)),
         }
         verdicts.append(verdict)
-    return {"n": train.n, "n_features": train.n_features, "n_test": test.n, "verdicts": verdicts}
+    return {"n": train.n, "n_features": train.n_features, "verdicts": verdicts}
 
 
 def model_of(path: str) -> Any:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from bench_tools import other_path
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = Path(sys.executable).parent
@@ -28,13 +29,6 @@ def shell(command: str, *, path: str = "") -> str:
         print(done.stdout, end="")
         sys.exit(f"the demo stops: that command ended with {done.returncode}")
     return done.stdout
-
-
-def genuine_path() -> str | None:
-    """A PATH on which svm-train is LIBSVM's own, if there is one."""
-    folders = [f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(f).resolve() != OURS.resolve()]
-    found = shutil.which("svm-train", path=os.pathsep.join(folders))
-    return os.pathsep.join(folders) if found else None
 
 
 def breast_cancer() -> None:
@@ -63,10 +57,10 @@ def digits() -> list[tuple[str, float, str]]:
         print(f"  {key:<20} {value:.6g}" if isinstance(value, float) else f"  {key:<20} {value}")
     print("\nThe same by the commands of LIBSVM, as an old Makefile has them:", flush=True)
     rows = [old_tools("svmkit", "")]
-    genuine = genuine_path()
+    genuine = other_path("svm-train")
     if genuine:
         print("\nAnd by LIBSVM's own programs:", flush=True)
-        rows.append(old_tools("LIBSVM", genuine))
+        rows.append(old_tools("LIBSVM", os.path.dirname(genuine)))
     return rows
 
 

@@ -19,7 +19,6 @@ import gzip
 import hashlib
 import http.client
 import lzma
-import os
 import shutil
 import sys
 import urllib.error
@@ -28,7 +27,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
 
-ROOT = Path(__file__).resolve().parent.parent
+from bench_data import DATA, ROOT
+
 BASE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 KEPT = "What has arrived is kept; run the same command again later."
 OPENERS = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
@@ -143,10 +143,9 @@ def main() -> int:
     if unknown:
         print(f"no data set {unknown[0]!r}; --list prints those there are", file=sys.stderr)
         return 2
-    folder = Path(os.environ.get("SVMKIT_DATA") or ROOT / "datasets" / "cache")
     for entry in [entries[n] for n in args.names] or [e for e in entries.values() if e.use]:
         try:
-            print(fetch(entry, folder, args.base), flush=True)
+            print(fetch(entry, DATA, args.base), flush=True)
         except Refused as reason:
             print(reason, file=sys.stderr)
             return 1

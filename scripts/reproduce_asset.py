@@ -33,10 +33,10 @@ from bench_data import Missing, public
 from reproduce_table import Split, error_on, heading, line, verdict
 
 from svmkit import maps, solvers
-from svmkit.certificate import Certificate, certify
+from svmkit.certificate import certify
+from svmkit.cli import pictures
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, dense_rows
-from svmkit.engine.linear import dots
 from svmkit.engine.rng import permutation
 from svmkit.fit import reduced_landmarks
 from svmkit.io.libsvm_data import read_dataset
@@ -227,16 +227,6 @@ RACE = (
 )
 
 
-def certificate(problem: Problem, found: Solution) -> Certificate:
-    return certify(problem, replace(found, responses=dots(problem.rows, dense_w(problem, found))))
-
-
-def dense_w(problem: Problem, found: Solution) -> Floats:
-    w = np.zeros(problem.rows.n_features + 1)
-    w[found.basis.indices] = found.basis.data
-    return w
-
-
 def shortest_asset(problem: Problem, best: float, most_epochs: int) -> tuple[int, float, float]:
     """Epochs, seconds and excess (%) of ASSET's shortest run within 1 % of ``best``, to a tenth; else of the longest tried."""
 
@@ -263,7 +253,7 @@ def to_a_gap(solver: Any, problem: Problem, work: int, eps: float, limit_s: floa
     while True:
         made = solver.advance(state, work)
         seconds += time.perf_counter() - began
-        found = certificate(problem, solver.solution(state))
+        found = certify(problem, solver.solution(state))
         if found.gap / found.primal <= 1e-4 and np.isnan(reached):
             reached = seconds
         if made.ended or seconds > limit_s:
@@ -315,23 +305,17 @@ def fig1_rows(case: Case, dims: Sequence[int], found: dict[str, list[tuple[float
 
 def draw(case: Case, dims: Sequence[int], found: dict[str, list[tuple[float, float]]], folder: Path) -> None:
     """FOLDER/asset-fig1-SET.png."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from svmkit.cli.pictures import style
-
-    figure = Figure(figsize=(6.0, 4.2), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = pictures.new_figure(6.0, 4.2)
     panel = figure.subplots()
     for number, kind in enumerate(KINDS):
-        panel.plot(dims, [mean for mean, _ in found[kind]], label=kind, **style(number, len(dims)))
+        panel.plot(dims, [mean for mean, _ in found[kind]], label=kind, **pictures.style(number, len(dims)))
     panel.set_xscale("log", base=2)
     panel.set_xlabel("landmarks or features")
     panel.set_ylabel(f"test error (%), {case.name}")
     panel.grid(True, linewidth=0.4, color="#cccccc")
     panel.legend(frameon=False)
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"asset-fig1-{case.name}.png", metadata={"Software": None})
+    (folder / f"asset-fig1-{case.name}.png").write_bytes(pictures.png(figure))
 
 
 # --- the command ----------------------------------------------------------------------------------------------------------

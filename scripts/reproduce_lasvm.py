@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from bench_data import Missing, public
 from reproduce_table import Split, by_libsvm, error_on, heading, line, verdict
 
 from svmkit import solvers
+from svmkit.cli import pictures
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.rng import permutation
@@ -255,11 +257,7 @@ def selection_rows(case: Case, task: Task, exact: Outcome, curves: dict[str, Cur
 
 def draw(path: str, name: str, exact: Outcome, curves: dict[str, Curve]) -> None:
     """Error against examples learned and against support vectors; needs the plot extra."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 4.0), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = pictures.new_figure(9.0, 4.0)
     left, right = figure.subplots(1, 2, sharey=True)
     for (selection, (marks, errors, supports)), style in zip(curves.items(), ("o-", "s--", "^:"), strict=False):
         left.plot(marks, np.median(errors, axis=1), style, label=selection, color="black", fillstyle="none")
@@ -269,7 +267,7 @@ def draw(path: str, name: str, exact: Outcome, curves: dict[str, Curve]) -> None
         panel.set_xlabel(label)
     left.set_ylabel(f"{name}: test error (%)")
     left.legend()
-    figure.savefig(path)
+    Path(path).write_bytes(pictures.png(figure))
 
 
 # --- Figures 1 and 4 ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from svmkit.model import Model, answers
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import Clock, Solver, SolverResult, finish, options_of
+from svmkit.solvers.base import Clock, Solver, SolverResult, finish, options_of, refusal
 from svmkit.trace import ActiveRow, Limits, Progress, Status
 from svmkit.trained import Trained
 
@@ -83,7 +83,7 @@ class Learner:
         self.upper = costs(config.C, np.concatenate([*([] if begin is None else [begin.weights]), pool.weights]))
         config = with_bias(config, lambda text: None)
         problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias_of(config))
-        reason = self.solver.supports(problem)
+        reason = refusal(self.solver, problem)
         if reason is not None:
             raise UsageError(reason)
         options = options_of(

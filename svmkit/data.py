@@ -65,14 +65,9 @@ class Rows(NamedTuple):
         if self.form == "dense":
             return dense_rows(self.matrix()[index])
         indptr, indices, data = gather(self.indptr, index, self.indices, self.data)
-        return Rows(
-            data=data,
-            indices=indices,
-            indptr=indptr,
-            n_features=self.n_features,
-            gram=self.gram[index] if len(self.gram) else self.gram,
-            serial=self.serial[index] if len(self.serial) else self.serial,
-        )
+        gram = self.gram[index] if len(self.gram) else self.gram
+        serial = self.serial[index] if len(self.serial) else self.serial
+        return self._replace(data=data, indices=indices, indptr=indptr, gram=gram, serial=serial)
 
     def part(self, first: int, last: int) -> Rows:
         """Rows first … last − 1, sharing this one's arrays."""
@@ -117,6 +112,10 @@ class Rows(NamedTuple):
         indptr = np.zeros(len(matrix) + 1, dtype=np.int64)
         np.cumsum(np.bincount(row, minlength=len(matrix)), out=indptr[1:])
         return Rows(matrix[row, column], (column + 1).astype(np.int32), indptr, matrix.shape[1])
+
+
+#: Rows of no example.
+NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
 
 
 def dense_rows(matrix: NDArray[np.float32]) -> Rows:

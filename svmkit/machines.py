@@ -17,7 +17,7 @@ from svmkit import mapped, maps
 from svmkit.assembly import assemble
 from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
-from svmkit.data import Bools, Floats, Ints, Rows, dense_rows, stack
+from svmkit.data import NO_ROWS, Bools, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias
@@ -26,8 +26,6 @@ from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
 from svmkit.trace import Progress, Status
 from svmkit.trained import Trained
-
-_NO_ROWS = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
 
 #: The votes of machines that an example of several classes does not belong to are at most this many examples old.
 _VOTES_FOR = 1024
@@ -55,7 +53,7 @@ class Machines:
         self.config = config = replace(config, multiclass=config.multiclass if len(labels) > 2 else "ovo")
         self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
         if config.map is not None:
-            self.map, self.kernel = maps.fit(_NO_ROWS, self.kernel, config), Kernel(LINEAR)
+            self.map, self.kernel = maps.fit(NO_ROWS, self.kernel, config), Kernel(LINEAR)
         self.pairs = list(class_pairs(len(labels), config.multiclass))
         self._factors = label_factors(config, labels, on_warning)
         options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from bench_data import DATA
 
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.problem import RBF, Bias, Kernel, Problem
-
-DATA = Path(os.environ.get("SVMKIT_DATA", "datasets/cache"))
 
 
 def real(name: str, C: float | None, bias: Bias = "none") -> Problem:

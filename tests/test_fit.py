@@ -87,7 +87,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 
 @pytest.fixture(autouse=True)
 def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"Options": Options, "supports": lambda p: None, "start": start, "advance": advance, "solution": solution}
+    parts = {"Options": Options, "start": start, "advance": advance, "solution": solution}
     module = SimpleNamespace(SUMMARY="toy", PAPER="none", EXACT=True, BIASES=("free", "none"), **parts)
     for user in (fit_module, pairs):
         monkeypatch.setattr(user, "solver_named", lambda name: module)
@@ -311,7 +311,6 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
     assert (seen, said) == (["free", "free", "none"], [])
 
     monkeypatch.setattr(toy, "BIASES", ("none",))
-    monkeypatch.setattr(toy, "supports", lambda problem: "toy: cannot have one" if problem.bias == "free" else None)
     seen.clear()
     fit(dataset, TrainConfig(bias="none"), on_warning=said.append)
     assert said == []
@@ -319,7 +318,7 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
     cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), on_warning=said.append)
     assert said == [pairs.WITHOUT_BIAS.format(name) for name in ("pair", "smo")]
     assert seen == ["none"] * 5
-    with pytest.raises(UsageError, match="toy: cannot have one"):
+    with pytest.raises(UsageError, match="without a bias only"):
         fit(dataset, TrainConfig(bias="free"))
 
 

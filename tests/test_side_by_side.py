@@ -50,7 +50,7 @@ N_MACHINES = 10
 def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
     """Puts functions in the place of the block solver's, which then trains each machine alone."""
     module = solvers.solver("smo")
-    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "Options", "supports", "start", "advance")
+    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "Options", "start", "advance")
     kept = {name: getattr(module, name) for name in names}
     solver = SimpleNamespace(**{**kept, "solution": module.solution, **parts})
     monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)

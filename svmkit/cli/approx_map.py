@@ -33,7 +33,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
 
             feature_map, parts = read_map(load), _chunks(data, reporter)
         elif config.map == "fourier" and config.gamma and not config.orthogonal:
-            feature_map, parts = _made(_nothing(), config, reporter), _chunks(data, reporter)
+            feature_map, parts = _made(None, config, reporter), _chunks(data, reporter)
         else:
             dataset = files.read_data(data, reporter)
             feature_map, parts = _made(dataset, config, reporter), iter([dataset])
@@ -46,20 +46,14 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
             reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
 
 
-def _made(dataset: Dataset, config: TrainConfig, reporter: Reporter) -> FeatureMap:
+def _made(dataset: Dataset | None, config: TrainConfig, reporter: Reporter) -> FeatureMap:
+    """The map made of the data; of none where it does not depend on them, as independent frequencies do not."""
     from svmkit import maps
+    from svmkit.data import NO_ROWS
     from svmkit.pairs import kernel_of
 
-    return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y, reporter.doing)
-
-
-def _nothing() -> Dataset:
-    """No examples: independent frequencies depend on none."""
-    import numpy as np
-
-    from svmkit.data import Dataset, Rows
-
-    return Dataset(Rows.from_dense(np.empty((0, 0))), np.empty(0))
+    rows, y = (NO_ROWS, None) if dataset is None else (dataset.rows, dataset.y)
+    return maps.fit(rows, kernel_of(config, rows.n_features), config, y, reporter.doing)
 
 
 def _chunks(data: str, reporter: Reporter) -> Iterator[Dataset]:

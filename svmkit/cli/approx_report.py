@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,11 +103,7 @@ def _table(found: list[dict[str, Any]]) -> str:
 
 def _picture(found: list[dict[str, Any]]) -> bytes:
     """PNG: both errors against the number of features."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 4.2), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = pictures.new_figure(9.0, 4.2)
     for panel, (measure, label) in zip(figure.subplots(1, 2), _MEASURES.items(), strict=True):
         for number, name in enumerate(dict.fromkeys(row["map"] for row in found)):
             curve = [(row["features"], row[measure]) for row in found if row["map"] == name]
@@ -122,6 +117,4 @@ def _picture(found: list[dict[str, Any]]) -> bytes:
         panel.grid(True, which="major", linewidth=0.4, color="#cccccc")
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
-    out = BytesIO()
-    figure.savefig(out, format="png", metadata={"Software": None})
-    return out.getvalue()
+    return pictures.png(figure)

@@ -195,7 +195,7 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
 
     from svmkit.pairs import group_classes, kernel_of, label_factors, pair_of, usable_examples
     from svmkit.solvers import solver
-    from svmkit.solvers.base import options_of
+    from svmkit.solvers.base import options_of, refusal
 
     labels, members = group_classes(dataset.y, usable_examples(dataset))
     if len(labels) != 2:
@@ -206,7 +206,7 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
         kernel = kernel_of(config, dataset.n_features)
         problem: Problem = pair_of(dataset, config, members, factors, 0, 1).problem(dataset, config, kernel)
         module = solver(config.solver)
-        reason = module.supports(problem)
+        reason = refusal(module, problem)
         if reason is not None:
             reporter.warn(f"{config.solver} is left out: {reason}")
             continue

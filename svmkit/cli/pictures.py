@@ -32,20 +32,35 @@ def available() -> bool:
     return find_spec("matplotlib") is not None
 
 
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches, drawn without a display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Any) -> bytes:
+    """The figure as a file, which does not name matplotlib's version."""
+    import numpy as np
+
+    out = BytesIO()
+    with np.errstate(over="ignore"):  # ticks of an axis that ends near that of doubles
+        figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()
+
+
 def picture(runs: Sequence[Run]) -> bytes:
     """PNG: held-out error and relative suboptimality, each against kernel evaluations and against seconds.
 
     A line is the median over the seeds, the band around it the least and the largest. Panels without a number say so.
     """
-    import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     best = optima(runs)
     solvers = groups(run for run in runs if not run.reference)
     forms = {group[0].bias for group in solvers}
-    figure = Figure(figsize=(9.0, 7.0), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.0, 7.0)
     panels = figure.subplots(2, 2, sharex="col", sharey="row", squeeze=False)
     for (y, y_label, scale), row in zip(_ROWS, panels, strict=True):
         for (x, x_label), panel in zip(_COLUMNS, row, strict=True):
@@ -66,10 +81,7 @@ def picture(runs: Sequence[Run]) -> bytes:
     handles, labels = max((panel.get_legend_handles_labels() for panel in panels.flat), key=lambda found: len(found[0]))
     if handles:
         figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
-    out = BytesIO()
-    with np.errstate(over="ignore"):  # ticks of an axis that ends near that of doubles
-        figure.savefig(out, format="png", metadata={"Software": None})
-    return out.getvalue()
+    return png(figure)
 
 
 def _label(run: Run, forms: set[str]) -> str:

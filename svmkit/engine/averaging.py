@@ -32,13 +32,15 @@ _FAR, _NEAR = 8, 4
 
 
 @helper(ORDERED)
-def length(j: Any, lam: Any, rate: Any) -> Any:
+def _length(j: Any, lam: Any, rate: Any) -> Any:
     """η of step j; a ``rate`` of 0 asks for 1/(λj)."""
     return min(rate / sqrt(float(j)), 0.5 / lam) if rate > 0 else 1.0 / (lam * j)
 
 
 @helper(ORDERED)
-def change(j: Any, y: Any, omega: Any, response: Any, square: Any, eta: Any, lam: Any, bound: Any, free: Any, sums: Any) -> Any:
+def _change(
+    j: Any, y: Any, omega: Any, response: Any, square: Any, eta: Any, lam: Any, bound: Any, free: Any, sums: Any
+) -> Any:
     """How much of y·x the step j adds to v, 0 where the margin is kept; scale, ‖v‖² and b are brought up to date.
 
     ``response`` is ⟨v, x⟩. Without b the first step's factor is 0, and w with it.
@@ -56,7 +58,7 @@ def change(j: Any, y: Any, omega: Any, response: Any, square: Any, eta: Any, lam
 
 
 @helper(ORDERED)
-def settle(sums: Any, eta: Any, lam: Any, averaged: Any) -> None:
+def _settle(sums: Any, eta: Any, lam: Any, averaged: Any) -> None:
     """The end of a step: w's projection, and its part in the average."""
     norm2 = lam * sums[SCALE] * sums[SCALE] * sums[V_NORM2]
     if norm2 > 1:
@@ -68,7 +70,7 @@ def settle(sums: Any, eta: Any, lam: Any, averaged: Any) -> None:
 
 
 @helper(ORDERED)
-def renew(v: Any, late_v: Any, a: Any, late_a: Any, sums: Any) -> None:
+def _renew(v: Any, late_v: Any, a: Any, late_a: Any, sums: Any) -> None:
     """v and a ← scale times these, with S = 0 from now on and S·v − late as it was."""
     scale, scale_sum = sums[SCALE], sums[SCALE_SUM]
     own_units(v, late_v, scale, scale_sum)
@@ -78,7 +80,7 @@ def renew(v: Any, late_v: Any, a: Any, late_a: Any, sums: Any) -> None:
 
 
 @helper(ORDERED)
-def next_window(v: Any, late: Any, before: Any, sums: Any) -> None:
+def _next_window(v: Any, late: Any, before: Any, sums: Any) -> None:
     """The present window becomes the one before."""
     for e in range(len(v)):
         before[e] = sums[SCALE_SUM] * v[e] - late[e]
@@ -106,17 +108,17 @@ def _steps_loop(ends: Any, dot_row: Any, add_row: Any, ask_for_row: Any) -> Any:
             i, j = drawn[s], done + s + 1
             k0, k1 = ends(indptr, i)
             response = dot_row(indices, data, k0, k1, v)
-            eta = length(j, lam, rate)
-            size = change(j, y[i], omega[i], response, square[i], eta, lam, bound, rate > 0, sums)
+            eta = _length(j, lam, rate)
+            size = _change(j, y[i], omega[i], response, square[i], eta, lam, bound, rate > 0, sums)
             if size > 0:
                 add_row(indices, data, k0, k1, size * y[i], v)
                 a[i] += size
                 if sums[SCALE_SUM] > 0:
                     add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
                     late_a[i] += size * sums[SCALE_SUM]
-            settle(sums, eta, lam, j >= burn_in)
+            _settle(sums, eta, lam, j >= burn_in)
             if sums[SCALE] < SMALLEST_SCALE:
-                renew(v, late_v, a, late_a, sums)
+                _renew(v, late_v, a, late_a, sums)
 
     return steps_loop
 
@@ -144,22 +146,22 @@ def _stream_loop(dot_row: Any, add_row: Any) -> Any:
             else:
                 decision[i] = 0.0
             if j & (j - 1) == 0:
-                next_window(v, late, before, sums)
+                _next_window(v, late, before, sums)
             sums[LARGEST] = max(sums[LARGEST], square[i])
             if j <= draws:
                 sums[SQUARES] += omega[i] * omega[i] * (square[i] + 1.0)
                 sums[SEEN] += 1.0
             widest = bound if bound > 0 else 1.0 + sqrt(sums[LARGEST] / lam)
             rate = step * sqrt((1.0 / lam + widest * widest) * sums[SEEN] / sums[SQUARES]) if free else 0.0
-            eta = length(j, lam, rate)
-            size = change(j, y[i], omega[i], response, square[i], eta, lam, widest, free, sums)
+            eta = _length(j, lam, rate)
+            size = _change(j, y[i], omega[i], response, square[i], eta, lam, widest, free, sums)
             if size > 0:
                 add_row(indices, data, k0, k1, size * y[i], v)
                 if sums[SCALE_SUM] > 0:
                     add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late)
-            settle(sums, eta, lam, True)
+            _settle(sums, eta, lam, True)
             if sums[SCALE] < SMALLEST_SCALE:
-                renew(v, late, v[:0], late[:0], sums)
+                _renew(v, late, v[:0], late[:0], sums)
 
     return stream_loop
 

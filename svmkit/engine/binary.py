@@ -243,7 +243,7 @@ def _apply_of(row_values: Any) -> Any:
         lanes: Any, indptr: Any, indices: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
         weights: Any, stride: Any, out: Any, powers: Any, places: Any, W: Any, ones: Any, values: Any,
     ) -> None:  # fmt: skip
-        """As ``_apply_table``."""
+        """As ``apply_table``."""
         width = W.shape[1]
         for c in range(0, len(columns), width):
             n_columns = min(width, len(columns) - c)
@@ -261,7 +261,7 @@ def _block_of(row_values: Any) -> Any:
         indptr: Any, indices: Any, rows: Any, r0: Any, r1: Any, b_indptr: Any, b_indices: Any, columns: Any,
         c_begin: Any, c_end: Any, out: Any, powers: Any, places: Any, W: Any, ones: Any, values: Any,
     ) -> None:  # fmt: skip
-        """As ``_block_table``."""
+        """As ``block_table``."""
         width = W.shape[1]
         for c0 in range(c_begin, c_end, width):
             c1 = min(c0 + width, c_end)

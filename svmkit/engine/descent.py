@@ -29,7 +29,6 @@ from svmkit.engine.rng import put_in_order
 
 #: Visits ahead at which a row's place and values are asked for.
 _FAR, _NEAR = 8, 4
-_ONE = uint64(1)
 #: The busy ones have a gradient beyond this share of the last sweep's violation; at most this share of the active ones is few.
 BUSY_SHARE, _FEW = 0.03, 0.25
 

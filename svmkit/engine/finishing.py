@@ -137,7 +137,7 @@ class Finishing:
         self.engine.apply(active.packed, self.rows[active.number[block.place[changed]]], -change[changed], active.F)
         self._previous, self._open = block.place, None
         self._rounds += 1
-        if len(changed) == 0 or self._reviews.has_stalled(self.steps, self._least):
+        if len(changed) == 0 or self._reviews.review(self.steps, self._least):
             self._previous = self._variables.restore(self._previous)
             self._extremes()
             self.ended, self.stalled = True, self.violation > self.eps

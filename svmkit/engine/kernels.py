@@ -213,7 +213,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     every = np.arange(left.n)
 
     def piece(r0: int, r1: int) -> None:
-        head = (*_shape(kernel, real), *_arrays(left))
+        head = (*_kernel_arguments(kernel, real), *_arrays(left))
         if form == "sorted":
             apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
@@ -282,7 +282,7 @@ def _fill_piece(
 ) -> None:
     """Columns c0 … c1−1 of ``_fill``, by the loop that suits the rows."""
     real, form, width = left.real, left.form, _width(left, basis)
-    head = (*_shape(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
+    head = (*_kernel_arguments(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
     if form == "sorted":
         block_sorted[real](*head, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
@@ -344,5 +344,5 @@ def _arrays(packed: Packed) -> tuple[Ints, NDArray[np.int32], NDArray[Any], NDAr
     return packed.indptr, packed.indices, packed.data, packed.half
 
 
-def _shape(kernel: Kernel, real: Real) -> tuple[int, float, int, int]:
+def _kernel_arguments(kernel: Kernel, real: Real) -> tuple[int, float, int, int]:
     return kernel.kind, kernel.coef0, kernel.degree, lanes(real)

@@ -276,12 +276,10 @@ def _squares_in_tiles(
 _halve_squares_in_tiles = both_precisions(_squares_in_tiles, "void(i8[:], i4[:], R[:], i8, i8, i8, i8, R[:])")
 
 
-def training_precision(rows: Rows, kernel: Kernel, basis: Rows | None = None) -> Real:
-    """float32 where its kernel values, of rows or of rows and a basis, stay as near the float64 ones as rounding.py says, else
-    float64.
-    """
-    parts = renumbered(rows) if basis is None else renumbered(rows, basis)
-    return suited(parts[0], parts[-1], kernel)[0]
+def training_precision(rows: Rows, kernel: Kernel) -> Real:
+    """float32 where its kernel values among rows stay as near the float64 ones as rounding.py says, else float64."""
+    (narrow,) = renumbered(rows)
+    return suited(narrow, narrow, kernel)[0]
 
 
 def suited(left: Rows, basis: Rows, kernel: Kernel) -> tuple[Real, Layout]:

@@ -176,7 +176,7 @@ def _apply_pixels(
     b_indptr: Any, b_groups: Any, b_words: Any, b_own: Any, columns: Any,
     weights: Any, stride: Any, out: Any, W: Any, starts: Any, values: Any,
 ) -> None:  # fmt: skip
-    """As ``_apply_table``."""
+    """As ``apply_table``."""
     width = W.shape[1]
     for c in range(0, len(columns), width):
         n_columns = min(width, len(columns) - c)
@@ -193,7 +193,7 @@ def _block_pixels(
     b_indptr: Any, b_groups: Any, b_words: Any, b_own: Any, columns: Any, c_begin: Any, c_end: Any, out: Any,
     W: Any, starts: Any, values: Any,
 ) -> None:  # fmt: skip
-    """As ``_block_table``."""
+    """As ``block_table``."""
     width = W.shape[1]
     for c0 in range(c_begin, c_end, width):
         c1 = min(c0 + width, c_end)

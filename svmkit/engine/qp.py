@@ -225,7 +225,7 @@ def pair_steps_over(make: Any, real: str = "f8") -> Any:
 
         i has the largest F over up, in float32 to eps/4; j over low the largest (F_i − F_j)²/(K_ii + K_jj − 2 K_ij) (Fan, Chen
         & Lin, eq. 12), searched to 11 bits. K is the block's corner of a larger array; ``up``, ``low`` (n,) are work space: 0
-        in, ∓huge out.
+        where the variable is in the set, ∓huge where it is not.
         """
         n = len(F)
         if n == 0:

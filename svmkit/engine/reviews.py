@@ -22,8 +22,8 @@ class Reviews:
         self._next, self._idle = _STEPS, 0
         self._fallen_to = inf
 
-    def has_stalled(self, steps: int, least: float) -> bool:
-        """After ``steps`` steps in all, ``least`` being the least violation of any."""
+    def review(self, steps: int, least: float) -> bool:
+        """Whether the run has stalled, after ``steps`` steps in all; ``least`` is the least violation of any."""
         if steps < self._next:
             return False
         if least <= _SHARE * self._fallen_to:

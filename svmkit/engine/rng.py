@@ -145,10 +145,5 @@ def integers(seed: int, stream: int, first: int, count: int, n: int) -> Ints:
 def permutation(seed: int, stream: int, n: int) -> Ints:
     """0 … n − 1 in random order, n < 2³²; a stream holds one permutation of each length."""
     order = np.arange(n)
-    shuffle(seed, stream, order)
+    _shuffle(seed, stream, order)
     return order
-
-
-def shuffle(seed: int, stream: int, values: Ints) -> None:
-    """Puts ``values`` in random order, in place; the order depends on (seed, stream) and their number alone."""
-    _shuffle(seed, stream, values)

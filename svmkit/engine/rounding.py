@@ -42,7 +42,7 @@ class _Sums(NamedTuple):
     largest: float
 
 
-def products_serve(both: Sequence[Rows], kernel: Kernel, longest_sum: int, exact: bool = False) -> bool:
+def products_serve(both: Sequence[Rows], kernel: Kernel, longest_sum: int, exact: bool) -> bool:
     """Whether values from float32 inner products of such rows, ``both`` if they are of two kinds, are near enough; or from
     ``exact`` ones: rbf values are then rounded three times, whatever gamma. At most ``longest_sum`` products are added to one
     another.

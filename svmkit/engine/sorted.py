@@ -64,7 +64,7 @@ def _apply_sorted(
     weights: Any, stride: Any, out: Any,
     W: Any, first: Any, who: Any, what: Any, h: Any, cursor: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """As ``_apply_table``, ``len(h)`` columns at a time; ``rows`` lists all rows in order."""
+    """As ``apply_table``, ``len(h)`` columns at a time; ``rows`` lists all rows in order."""
     for c0 in range(0, len(columns), len(h)):
         c1 = min(c0 + len(h), len(columns))
         _spread(b_indptr, b_indices, b_data, columns, c0, c1, W)
@@ -87,7 +87,7 @@ def _block_sorted(
     b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c_begin: Any, c_end: Any,
     out: Any, W: Any, first: Any, who: Any, what: Any, h: Any, cursor: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """As ``_block_table``."""
+    """As ``block_table``."""
     for c0 in range(c_begin, c_end, len(h)):
         c1 = min(c0 + len(h), c_end)
         _spread(b_indptr, b_indices, b_data, columns, c0, c1, W)

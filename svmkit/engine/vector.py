@@ -55,9 +55,9 @@ class Vectors:
         first = self.b.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
         return self.b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
 
-    def load(self, pointer: Any, register: int, align: int | None = None) -> Any:
+    def load(self, pointer: Any, register: int) -> Any:
         base = self.b.bitcast(pointer, self.type.as_pointer())
-        return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=align or self.bits // 8)
+        return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=self.bits // 8)
 
     def store(self, values: Sequence[Any], pointer: Any) -> None:
         base = self.b.bitcast(pointer, self.type.as_pointer())
@@ -264,15 +264,8 @@ class Vectors:
         exponent = b.shl(b.bitcast(shifted, self.int_type), places)
         return f, [self.splat(c) for c in _exp2_coefficients(self.bits)], exponent
 
-    def _function(self, name: str, result: Any, arguments: list[Any]) -> Any:
-        """LLVM's own function ``name``, in the version for the vector type that is its last argument."""
-        vector = arguments[-1]
-        full = f"{name}.v{vector.count}f{32 if vector.element == self.ir.FloatType() else 64}"
-        known = self.b.module.globals.get(full)
-        return self.ir.Function(self.b.module, self.ir.FunctionType(result, arguments), full) if known is None else known
-
     def dot64(self, values: Any, weights: Any) -> Any:
-        """Σ values·weights with float64 products, in two running sums a register half, folded at the end."""
+        """Σ values·weights with float64 products, in four running sums of eight, folded at the end."""
         b, ir = self.b, self.ir
         eight = ir.VectorType(ir.DoubleType(), 8)
         totals = [ir.Constant(eight, None)] * 4
@@ -287,5 +280,6 @@ class Vectors:
             totals[i % 4] = b.fadd(b.fmul(wide, factor, flags=_KEEP_ORDER), totals[i % 4], flags=_KEEP_ORDER)
         first, second = (b.fadd(totals[i], totals[i + 2], flags=_KEEP_ORDER) for i in range(2))
         total = b.fadd(first, second, flags=_KEEP_ORDER)
-        fold = self._function("llvm.vector.reduce.fadd", ir.DoubleType(), [ir.DoubleType(), eight])
+        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), eight])
+        fold = b.module.declare_intrinsic("llvm.vector.reduce.fadd.v8f64", (), kind)
         return b.call(fold, [ir.Constant(ir.DoubleType(), 0.0), total], fastmath=_REORDER)

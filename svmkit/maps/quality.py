@@ -8,8 +8,7 @@ import numpy as np
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
-from svmkit.errors import DataError
-from svmkit.maps import FeatureMap
+from svmkit.maps import FeatureMap, refuse_infinite
 from svmkit.maps.landmarks import refuse_overflow
 from svmkit.problem import Kernel
 
@@ -34,9 +33,9 @@ def errors(feature_map: FeatureMap, sample: Rows, K: Floats) -> Errors:
 
     Raises DataError where features overflow single precision.
     """
-    features = feature_map.transform(sample).astype(np.float64)
-    if not np.isfinite(features).all():
-        raise DataError("a mapped feature is not finite: scale the data")
+    mapped = feature_map.transform(sample)
+    refuse_infinite(mapped)
+    features = mapped.astype(np.float64)
     missed = K - features @ features.T
     largest = [float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0)) for matrix in (missed, K)]
     sizes = [float(np.linalg.norm(matrix)) for matrix in (missed, K)]

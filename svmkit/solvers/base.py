@@ -1,7 +1,7 @@
 """The solver protocol and the one loop that drives every solver.
 
-A solver module offers ``SUMMARY, PAPER, EXACT, BIASES, Options, supports, start, advance, solution``, and ``ACCURACY`` where it
-is not EXACT. It owns the step; ``run`` owns the loop: budgets, clock, limits, interruption, and the certificate at the end.
+A solver module offers ``SUMMARY, PAPER, EXACT, BIASES, Options, start, advance, solution``, and ``ACCURACY`` where it is not
+EXACT. It owns the step; ``run`` owns the loop: budgets, clock, limits, interruption, and the certificate at the end.
 Results do not depend on how steps are cut into calls. ``OnlineSolver`` is what a module offers that can learn from a stream;
 svmkit/machines.py drives it.
 """
@@ -9,7 +9,7 @@ svmkit/machines.py drives it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite, isnan
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -36,7 +36,8 @@ class Solver(Protocol):
     EXACT: it ends when the KKT violation is at most eps. One that is not ends by its default number of epochs or its own
     tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
     that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
-    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. It may offer ``together`` (see Together).
+    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. It may offer ``together`` (see Together),
+    and ``supports(problem)``: None, or the reason it cannot take a problem other than for its bias.
     """
 
     SUMMARY: str
@@ -44,9 +45,6 @@ class Solver(Protocol):
     EXACT: bool
     BIASES: tuple[Bias, ...]
     Options: type[Any]
-
-    def supports(self, problem: Problem) -> str | None:
-        """None, or the reason this solver cannot take the problem."""
 
     def start(self, problem: Problem, options: Any, eps: float, seed: int) -> Any:
         """A fresh state; its solution is valid already."""
@@ -194,6 +192,18 @@ def _read_as(kind: type, key: str, text: str) -> Any:
     return value
 
 
+def refusal(solver: Solver, problem: Problem) -> str | None:
+    """None, or why the solver cannot take the problem: its bias, or what the solver's own ``supports`` says."""
+    if problem.bias not in solver.BIASES:
+        return refused_bias(solver.BIASES)
+    return solver.supports(problem) if hasattr(solver, "supports") else None
+
+
+def refused_bias(biases: Sequence[Bias]) -> str:
+    """What is said where a solver has ``biases`` and another is asked for."""
+    return f"this solver trains {'with' if 'free' in biases else 'without'} a bias only: use --bias {biases[0]}"
+
+
 def run(
     solver: Solver,
     problem: Problem,
@@ -219,7 +229,7 @@ def run(
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
     end it depends on counts of steps alone, so it is the same on every machine. Raises UsageError where the solver declines.
     """
-    reason = solver.supports(problem)
+    reason = refusal(solver, problem)
     if reason is not None:
         raise UsageError(reason)
     recorder = _Recorder(problem, on_trace, holdout_error)

@@ -22,13 +22,14 @@ from math import inf
 
 import numpy as np
 
-from svmkit.data import Floats, Ints, Rows, stack
+from svmkit.data import NO_ROWS, Floats, Ints, Rows, stack
 from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine, stream_engine
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
+from svmkit.solvers.base import refused_bias
 from svmkit.solvers.lasvm_selection import SELECTIONS, Selection
 from svmkit.trace import Progress
 
@@ -56,13 +57,6 @@ class Options:
     budget: int = field(default=0, metadata={"help": "members of S at most, of which the oldest leave; 0: any number"})
     finish: bool = field(default=True, metadata={"help": "end by solving for the support vectors to within eps"})
     cache_mb: float = field(default=100.0, metadata={"help": "memory for kernel values among support vectors (-m)"})
-
-
-def supports(problem: Problem) -> str | None:
-    """Takes every problem with a bias."""
-    if problem.bias not in BIASES:
-        return "--solver lasvm: trains with a bias only (--bias free)"
-    return None
 
 
 @dataclass
@@ -297,15 +291,14 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     if stream.C is None:
         raise UsageError("--solver lasvm: learning from a stream needs -c, the cost of an error")
     if stream.bias not in BIASES:
-        raise UsageError("--solver lasvm: trains with a bias only (--bias free)")
+        raise UsageError(refused_bias(BIASES))
     if stream.kernel.kind == PRECOMPUTED:
         raise UsageError("--solver lasvm: a stream cannot be of a precomputed kernel's rows")
     if options.selection != "random" or options.epochs != 1:
         raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
-    rows = Rows.from_dense(np.zeros((0, 1)))
-    engine = stream_engine(rows, stream.kernel, rows.n_features)
+    engine = stream_engine(NO_ROWS, stream.kernel, NO_ROWS.n_features)
     support = SupportSet(engine, options.cache_mb, None, eps, options.delta_max, options.budget)
-    return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=rows, C=stream.C)
+    return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=NO_ROWS, C=stream.C)
 
 
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:

@@ -45,9 +45,10 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: With more features than this a step's d³ multiplications no longer pay.
 MOST_FEATURES = 4096
-#: The first s: the loss is smoothed over margins two apart. Each round it grows by the second number, up to the third / eps:
-#: what violates KKT by more than eps then is rounding.
-_FIRST_S, _GROWTH, _LARGEST_S = 0.5, 2.0, 1e4
+#: The first s: the loss is smoothed over margins two apart.
+_FIRST_S = 0.5
+#: By so much s grows each round, up to the second number / eps: what violates KKT by more than eps then is rounding.
+_GROWTH, _LARGEST_S = 2.0, 1e4
 #: After how many steps on a sample the next one takes over, wherever s is.
 _SAMPLE_STEPS = 30
 #: The s where dual coordinate ascent leads near the optimum.
@@ -56,14 +57,16 @@ _ASCENT_S = 8.0
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
 _SLOPE_SHARE = 0.1
-#: A step that promises less than this share of Σ α no sum would show, yet slopes are small squared, so they can still fall:
-#: such a step is lost in rounding if it also promises more than the second number times the one before.
-_ROUNDING, _FALLING = 2.0**-52, 0.25
+#: A step that promises less than this share of Σ α no sum would show, yet slopes are small squared, so they can still fall …
+_ROUNDING = 2.0**-52
+#: … so it is lost in rounding only if it also promises more than so many times what the one before did.
+_FALLING = 0.25
 #: By such a share of its terms a margin is rounded, b by that of itself, w by that of its largest.
 _ROUNDED = 2.0**-51
-#: Rounding grows with s. Where s is at its largest and α's violation no longer falls to the first number times the least so
-#: far, s goes back from where that was found by the second number, to no less than the third.
-_LOWER, _BACK, _LEAST_S = 0.7, 64.0, 1.0
+#: Rounding grows with s. At the largest s, α's violation falls where it is at most so many times the least so far …
+_LOWER = 0.7
+#: … and where it no longer does, s goes back from where the least was found by this factor, to no less than the second number.
+_BACK, _LEAST_S = 64.0, 1.0
 #: Doublings and halvings of a step's length at most. Where few rows bend the loss, steps can be too long by many powers of ten.
 _LENGTHS = 100
 #: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
@@ -158,7 +161,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     part, wider = samples(whole, len(names), seed)
     n, width = len(part.used), len(names) + 1
     state = State(
-        *(problem, eps, *part, names, wider, SetGram(part.rows, part.upper)),
+        problem=problem,
+        eps=eps,
+        **part._asdict(),
+        names=names,
+        wider=wider,
+        gram=SetGram(part.rows, part.upper),
         w=np.zeros(width),
         b=0.0,
         products=np.zeros(n),

@@ -72,15 +72,6 @@ class PairReport(NamedTuple):
     n_bounded: int
 
 
-def supports(problem: Problem) -> str | None:
-    """Every C-SVC with a free bias."""
-    if problem.bias != "free":
-        return (
-            "solver pair keeps yᵀα = 0 by changing two multipliers at a time, so it needs a free bias; smo can do without one"
-        )
-    return None
-
-
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state; the method draws no random numbers, so ``seed`` changes nothing."""
     dual = problem.dual()

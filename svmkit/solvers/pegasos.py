@@ -74,11 +74,6 @@ class Options:
     responses: str = field(default="all", metadata={"help": "all: kept for every example; demand: summed over support vectors"})
 
 
-def supports(problem: Problem) -> str | None:
-    """Takes every problem."""
-    return None
-
-
 @dataclass
 class _Block:
     """Steps ``first`` … ``last`` − 1: their distinct rows, the place among these of each drawn example, and for the rest see

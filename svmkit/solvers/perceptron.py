@@ -28,6 +28,7 @@ from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, Stream
 from svmkit.solvers import perceptron_stream as stream_steps
+from svmkit.solvers.base import refused_bias
 from svmkit.trace import Progress
 
 SUMMARY = "kernel perceptron: plain, averaged, or within a budget; no bias"
@@ -48,13 +49,6 @@ class Options:
     average: bool = field(default=True, metadata={"help": "the result is the mean over all steps; not with a budget"})
     beta: float = field(default=0.0, metadata={"help": "an example is wrong where y f(x) is at most this"})
     budget: int = field(default=0, metadata={"help": "support vectors at most; 0: any number"})
-
-
-def supports(problem: Problem) -> str | None:
-    """Takes every problem without a bias."""
-    if problem.bias not in BIASES:
-        return "--solver perceptron: trains without a bias only (--bias none)"
-    return None
 
 
 @dataclass
@@ -168,7 +162,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     """A fresh state for examples to come; the mean of their weights is taken to be 1. Raises UsageError for what cannot be."""
     _check(options)
     if stream.bias not in BIASES:
-        raise UsageError("--solver perceptron: trains without a bias only (--bias none)")
+        raise UsageError(refused_bias(BIASES))
     return stream_steps.start(stream.kernel, options.beta, options.average, options.budget)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmkit.data import Floats, Ints, Rows, stack
+from svmkit.data import NO_ROWS, Floats, Ints, Rows, stack
 from svmkit.engine import perceptron as loops
 from svmkit.engine.kernels import diagonal, stream_engine
 from svmkit.engine.linear import FeaturePlaces, grown
@@ -60,13 +60,12 @@ def start(kernel: Kernel, margin: float, average: bool, budget: int) -> State:
     """f = 0. The mean of f over the steps is kept with ``average``; ``budget`` 0 stands for any number of support vectors."""
     if kernel.kind == LINEAR and not budget:
         return Folded(margin, average, FeaturePlaces(), np.zeros(0), np.zeros(0), np.zeros(loops.COUNTS, np.int64))
-    no_rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), 0)
     return Expanded(
         kernel=kernel,
         margin=margin,
         average=average and not budget,
         budget=budget,
-        rows=no_rows,
+        rows=NO_ROWS,
         size=0,
         begin=np.zeros((loops.FIELDS, 0)),
         counts=np.zeros(loops.COUNTS, np.int64),

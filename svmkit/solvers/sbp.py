@@ -70,11 +70,6 @@ class Options:
     cache_mb: float = field(default=100.0, metadata={"help": "MB of kernel rows kept"})
 
 
-def supports(problem: Problem) -> str | None:
-    """Takes every problem."""
-    return None
-
-
 @dataclass
 class _Window:
     """Sums of α and of the responses over some steps."""

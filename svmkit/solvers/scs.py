@@ -83,11 +83,6 @@ class Options:
     m2: float = field(default=0.02, metadata={"help": "a step of length t must gain m2 ‖d‖² t"})
 
 
-def supports(problem: Problem) -> str | None:
-    """Takes every problem without a bias."""
-    return None if problem.bias == "none" else "solver scs trains without a bias: use --bias none"
-
-
 @dataclass
 class _Function:
     """Σ coef_i φ(x_i) over S and its responses K(S, S)·coef; (s,) both."""

@@ -59,13 +59,6 @@ class Options:
     shrinking: bool = field(default=True, metadata={"help": "set examples at their bounds aside (-h)"})
 
 
-def supports(problem: Problem) -> str | None:
-    """Takes every problem without a bias."""
-    if problem.bias == "free":
-        return "solver sdca changes one multiplier at a time and cannot keep yᵀα = 0, so it has no free bias; use --bias none"
-    return None
-
-
 class _Form(Protocol):
     """What sweeps over the examples; all counts since the start."""
 

@@ -61,7 +61,7 @@ from svmkit.solvers.smo_state import (
     use_float64,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
-from svmkit.solvers.smo_w import features_of_w, go_on_to_w, look_for_w, on_the_way, w_is_quicker
+from svmkit.solvers.smo_w import claim_w_if_quicker, features_of_w, go_on_to_w, look_for_w, on_the_way
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -97,11 +97,6 @@ class Options:
         default=0, metadata={"help": f"variables of a round, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}; 0: as suits the data"}
     )
     shrinking: bool = field(default=True, metadata={"help": "leave out variables that seem settled at a bound (-h)"})
-
-
-def supports(problem: Problem) -> str | None:
-    """Takes every problem."""
-    return None
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
@@ -165,10 +160,10 @@ def advance(state: State, budget: int) -> Progress:
             _open_round(state)
         else:
             left -= _go_on(state, state.block, left)
-        if state.stalled and state.w_features and state.pace.w_is_left():
+        if state.stalled and state.w_features and state.pace.claim_w():
             look_for_w(state)
             state.stalled = state.to_w is None
-        if state.stalled and may_go_inside(state) and state.pace.interior_is_left():
+        if state.stalled and may_go_inside(state) and state.pace.claim_interior():
             state.stalled = False
             go_inside(state)
     if state.stalled:
@@ -192,7 +187,7 @@ def _go_on(state: State, block: Block, budget: int) -> int:
     if finished or block.steps == most:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
         _close_round(state, block)
-        state.stalled |= state.pace.has_stalled(state.steps)
+        state.stalled |= state.pace.review(state.steps)
     if state.by_need is not None and state.by_need.given_up:
         use(state, Engine(state.problem.rows, state.problem.kernel))
     if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
@@ -225,10 +220,10 @@ def _open_round(state: State) -> None:
     if state.violation <= state.eps:
         _check(state)
         return
-    if w_is_quicker(state, _work(state)):
+    if claim_w_if_quicker(state, _work(state)):
         look_for_w(state)
         return
-    if may_go_inside(state) and state.pace.interior_is_quicker(_work(state)):
+    if may_go_inside(state) and state.pace.claim_interior_if_quicker(_work(state)):
         go_inside(state)
         return
     if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):

@@ -31,7 +31,7 @@ _INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS = 8e6, 50.0, 
 
 
 class Pace:
-    """Of a run over ``n`` variables that stops at ``eps``: ``mark`` is where the violation had last halved."""
+    """Of a run over ``n`` variables that stops at ``eps``; ``_mark`` is where the violation had last halved."""
 
     def __init__(self, n: int, eps: float) -> None:
         self._n, self._eps = n, eps
@@ -51,9 +51,9 @@ class Pace:
         """Whether most of the violation is gone, so that what is left may be ill-conditioned."""
         return violation <= _NEAR_SHARE * self._first
 
-    def has_stalled(self, steps: int) -> bool:
+    def review(self, steps: int) -> bool:
         """After ``steps`` pair steps, whether the least violation has hardly fallen for some time."""
-        return self._reviews.has_stalled(steps, self._least)
+        return self._reviews.review(steps, self._least)
 
     def newton_is_quicker(self, violation: float, work: float, active: Variables) -> bool:
         """Whether rounds, at the pace of late, would take longer than Newton steps from here; ``work`` is all done so far."""
@@ -76,9 +76,9 @@ class Pace:
         """The next try has to promise more."""
         self._gain *= _NEWTON_AGAIN
 
-    def w_is_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
+    def claim_w_if_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
         """Whether enough has been done that w may be found sooner, for linear rows; True once at most."""
-        return work >= _W_SHARE * self._w_work(nonzeros, n_features) and self.w_is_left()
+        return work >= _W_SHARE * self._w_work(nonzeros, n_features) and self.claim_w()
 
     def w_step_work(self, nonzeros: int, n_features: int) -> float:
         """How long one of these Newton steps takes, roughly."""
@@ -88,20 +88,20 @@ class Pace:
         by_n = _W_ROW + _W_PAIR * n_features**2
         return _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
 
-    def w_is_left(self) -> bool:
+    def claim_w(self) -> bool:
         """Whether w has not been looked for yet; True once at most."""
         left, self._w_was_tried = not self._w_was_tried, True
         return left
 
-    def interior_is_quicker(self, work: float) -> bool:
+    def claim_interior_if_quicker(self, work: float) -> bool:
         """Whether as much has been done as steps through the interior would take; True once at most."""
-        return work >= _INTERIOR_STEPS * self.interior_step_work() and self.interior_is_left()
+        return work >= _INTERIOR_STEPS * self.interior_step_work() and self.claim_interior()
 
     def interior_step_work(self) -> float:
         """How long one of these steps takes, roughly."""
         return _INTERIOR_START + _INTERIOR_SQUARE * float(self._n) ** 2 + _INTERIOR_CUBE * float(self._n) ** 3
 
-    def interior_is_left(self) -> bool:
+    def claim_interior(self) -> bool:
         """Whether steps through the interior have not been taken yet; True once at most."""
         left, self._interior_was_tried = not self._interior_was_tried, True
         return left

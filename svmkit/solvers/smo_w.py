@@ -56,9 +56,9 @@ def features_of_w(problem: Problem) -> int:
     return found if found <= min(_MOST_MONOMIALS, problem.n - 1, _MOST_VALUES // problem.n) else 0
 
 
-def w_is_quicker(state: State, work: float) -> bool:
+def claim_w_if_quicker(state: State, work: float) -> bool:
     """Whether after so much ``work``, in kernel values, Newton steps on w may be the shorter way; True once at most."""
-    return state.w_features > 0 and state.pace.w_is_quicker(work, _nonzeros(state), state.w_features)
+    return state.w_features > 0 and state.pace.claim_w_if_quicker(work, _nonzeros(state), state.w_features)
 
 
 def look_for_w(state: State, before: int = 0) -> None:

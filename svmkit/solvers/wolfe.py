@@ -65,11 +65,6 @@ class Options:
     m2: float = field(default=0.02, metadata={"help": "a step of length t must gain m2 ‖d‖² t"})
 
 
-def supports(problem: Problem) -> str | None:
-    """Takes every problem without a bias."""
-    return None if problem.bias == "none" else "solver wolfe trains without a bias: use --bias none"
-
-
 @dataclass
 class _Member:
     """A subgradient Σ u_i φ(x_i) and the dual point v it came from, each with its product with K; (n,) arrays."""

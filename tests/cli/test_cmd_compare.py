@@ -45,7 +45,6 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         at_step=lambda steps: None,
     )
     module.EXACT, module.BIASES, module.ACCURACY = False, ("none",), None
-    module.supports = lambda problem: "hasty: knows no bias" if problem.bias == "free" else None
     module.start, module.advance, module.solution = start, advance, lambda state: smo.solution(state["smo"])
     monkeypatch.setitem(sys.modules, "svmkit.solvers.hasty", module)
     monkeypatch.setattr(solvers, "NAMES", (*solvers.NAMES, "hasty"))
@@ -194,7 +193,7 @@ def test_knobs_go_to_their_solver(data: Path, tmp_path: Path) -> None:
 
 def test_a_solver_that_declines_is_left_out_with_its_reason(data: Path, tmp_path: Path, hasty: SimpleNamespace) -> None:
     done = svmkit("compare", "--solvers", "hasty,smo", "--bias", "free", data, tmp_path / "out")
-    assert "warning: hasty is left out: hasty: knows no bias" in done.stderr
+    assert "warning: hasty is left out: this solver trains without a bias only" in done.stderr
     assert [row["solver"] for row in rows_of(done.stdout)] == ["smo"]
     alone = svmkit("compare", "--solvers", "hasty", "--bias", "free", data, tmp_path / "none")
     assert (alone.returncode, alone.stdout) == (2, "")

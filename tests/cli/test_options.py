@@ -44,15 +44,6 @@ def test_every_field_of_the_config_is_an_option() -> None:
         ("-t 4", {"kernel": "precomputed"}),
         ("-h 0 -m 40", {"shrinking": False, "cache_mb": 40.0}),
         ("-t 1 -d 2 -r -1", {"kernel": "polynomial", "degree": 2, "coef0": -1.0}),
-    ],
-)
-def test_libsvm_command_lines_parse(line: str, changes: dict[str, Any]) -> None:
-    assert config(*line.split()) == dataclasses.replace(TrainConfig(), **changes)
-
-
-@pytest.mark.parametrize(
-    ("line", "changes"),
-    [
         ("--kernel poly --degree 5 --coef0 1", {"kernel": "polynomial", "degree": 5, "coef0": 1.0}),
         ("--svm-type c_svc --C 3 --gamma 2 --eps 0.01", {"C": 3.0, "gamma": 2.0, "eps": 0.01}),
         ("--weight -1 2 --weight -1 3", {"class_weight": ((-1, 2.0), (-1, 3.0))}),
@@ -65,7 +56,7 @@ def test_libsvm_command_lines_parse(line: str, changes: dict[str, Any]) -> None:
         ("--no-bias --bias free", {"bias": "free"}),
     ],
 )
-def test_long_names(line: str, changes: dict[str, Any]) -> None:
+def test_letters_as_libsvm_has_them_and_long_names(line: str, changes: dict[str, Any]) -> None:
     assert config(*line.split()) == dataclasses.replace(TrainConfig(), **changes)
 
 

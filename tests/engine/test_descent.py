@@ -79,7 +79,7 @@ class Whole:
 
     def sweep(self, number: int) -> list[int]:
         """One sweep, and what comes of it; the busy ones."""
-        rng.shuffle(1, number, self.order[: self.active])
+        self.order[: self.active] = self.order[rng.permutation(1, number, self.active)]
         beyond = 0.03 * self.violation if self.violation else math.inf
         before = self.order[: self.active].tolist()
         active, aside, busy, (most, least) = self.plain.sweep(before, [*self.bounds, beyond])

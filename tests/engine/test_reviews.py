@@ -12,8 +12,8 @@ def looks(n: int, falls: list[float], every: int = EVERY) -> list[bool]:
     reviews, violation, steps, said = Reviews(n), 100.0, EVERY, []
     for share in falls:
         violation *= share
-        assert not reviews.has_stalled(steps - 1, 0.0)
-        said.append(reviews.has_stalled(steps, violation))
+        assert not reviews.review(steps - 1, 0.0)
+        said.append(reviews.review(steps, violation))
         steps += every
     return said
 
@@ -35,8 +35,8 @@ def test_of_many_variables_looks_are_further_apart() -> None:
 def test_in_a_hurry_looks_come_soon_and_the_first_may_be_the_last() -> None:
     for least, said in ((50.0, True), (40.0, False)):
         reviews = Reviews(10)
-        assert not reviews.has_stalled(EVERY, 100.0)
+        assert not reviews.review(EVERY, 100.0)
         reviews.hurry(EVERY + 7, 50.0)
-        assert not reviews.has_stalled(EVERY + 7 + _HURRIED_STEPS - 1, 50.0)
-        assert reviews.has_stalled(EVERY + 7 + _HURRIED_STEPS, least) is said
-    assert [reviews.has_stalled(EVERY + 7 + k * _HURRIED_STEPS, 40.0) for k in range(2, 6)] == [False] * 3 + [True]
+        assert not reviews.review(EVERY + 7 + _HURRIED_STEPS - 1, 50.0)
+        assert reviews.review(EVERY + 7 + _HURRIED_STEPS, least) is said
+    assert [reviews.review(EVERY + 7 + k * _HURRIED_STEPS, 40.0) for k in range(2, 6)] == [False] * 3 + [True]

@@ -1,4 +1,4 @@
-"""What every registered solver must do on every problem of the zoo. It may decline through ``supports``; none is exempt."""
+"""What every registered solver must do on every problem of the zoo. It may decline (``refusal``); none is exempt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel, Problem, Solution
-from svmkit.solvers.base import Solver, run
+from svmkit.solvers.base import Solver, refusal, run
 from svmkit.trace import Limits, Progress, Status
 
 EVERY = 10**9
@@ -55,7 +55,7 @@ def own_form(name: str, case: Problem) -> Problem:
 
 def declines(name: str, case: Problem) -> bool:
     """Whether the solver has a reason not to take ``case``."""
-    return solvers.solver(name).supports(case) is not None
+    return refusal(solvers.solver(name), case) is not None
 
 
 def assert_valid(name: str, found: Solution, case: Problem) -> None:
@@ -92,7 +92,7 @@ def float64_noise(K: Floats, beta: Floats) -> float:
 @pytest.mark.parametrize("case", BOTH_BIASES, ids=str)
 def test_it_gives_a_reason_or_runs(name: str, case: Case) -> None:
     solver = solvers.solver(name)
-    reason = solver.supports(case.problem)
+    reason = refusal(solver, case.problem)
     if reason is not None:
         assert reason.strip()
         with pytest.raises(UsageError) as refused:
@@ -114,7 +114,7 @@ def test_a_plain_problem_is_always_taken(name: str) -> None:
     """A linear one; a kernel, too, unless the reason says how it can be had."""
     X, y = points(30, 3, seed=9)
     assert not declines(name, own_form(name, problem(X, y, Kernel(LINEAR))))
-    assert "--map" in (solvers.solver(name).supports(own_form(name, problem(X, y, Kernel(RBF, 0.5)))) or "--map")
+    assert "--map" in (refusal(solvers.solver(name), own_form(name, problem(X, y, Kernel(RBF, 0.5)))) or "--map")
 
 
 @solver_names
@@ -122,14 +122,16 @@ def test_it_takes_the_biases_it_names_and_no_other(name: str) -> None:
     solver, plain = solvers.solver(name), named("linear")
     assert solver.BIASES
     for bias in ("free", "none"):
-        assert (solver.supports(replace(plain, bias=bias)) is None) == (bias in solver.BIASES)
+        reason = refusal(solver, replace(plain, bias=bias))
+        assert (reason is None) == (bias in solver.BIASES)
+        assert reason is None or f"use --bias {solver.BIASES[0]}" in reason
 
 
 @solver_names
 @pytest.mark.parametrize("case", SMALL, ids=str)
 def test_cutting_into_calls_changes_nothing(name: str, case: Case) -> None:
     asked = own_form(name, case.problem)
-    if solvers.solver(name).supports(asked) is None:
+    if refusal(solvers.solver(name), asked) is None:
         whole = finish(name, asked)
         for budget in (1, 7):
             pieces = finish(name, asked, budget=budget)
@@ -141,7 +143,7 @@ def test_cutting_into_calls_changes_nothing(name: str, case: Case) -> None:
 @pytest.mark.parametrize("case", LARGER, ids=str)
 def test_same_seed_same_bytes_whatever_the_threads(name: str, case: Case, threads: None) -> None:
     asked = own_form(name, case.problem)
-    if solvers.solver(name).supports(asked) is None:
+    if refusal(solvers.solver(name), asked) is None:
         runs = []
         for count in (1, 2, 2):
             parallel.use_threads(count)
@@ -154,7 +156,7 @@ def test_same_seed_same_bytes_whatever_the_threads(name: str, case: Case, thread
 @solver_names
 @pytest.mark.parametrize("case", [*SMALL, *map(without_bias, SMALL)], ids=str)
 def test_solution_at_any_time_without_a_trace(name: str, case: Case) -> None:
-    if solvers.solver(name).supports(case.problem) is not None:
+    if refusal(solvers.solver(name), case.problem) is not None:
         return
     solver, watched = begin(name, case.problem)
     _, alone = begin(name, case.problem)
@@ -207,7 +209,7 @@ def test_extreme_costs_end_with_the_truth(name: str, kernel: Kernel, C: float, b
     X, y = points(40, 4, seed=11)
     case = replace(problem(X, y, kernel, C), bias=bias)
     solver = solvers.solver(name)
-    if solver.supports(case) is not None:
+    if refusal(solver, case) is not None:
         return
     result = run(solver, case, solver.Options(), eps=1e-3, limits=Limits(max_iter=20_000, time_limit_s=5.0))
     assert_valid(name, result.solution, case)
@@ -227,7 +229,7 @@ def test_values_that_overflow_end_in_numbers(name: str, scale: float, C: float, 
     solver = solvers.solver(name)
     for bias in solver.BIASES:
         case = replace(problem(X * scale, y, kernel, C), bias=bias)
-        if solver.supports(case) is not None:
+        if refusal(solver, case) is not None:
             continue
         result = run(solver, case, solver.Options(), eps=1e-3, limits=Limits(max_iter=20_000, time_limit_s=5.0))
         assert_valid(name, result.solution, case)
@@ -247,7 +249,7 @@ def test_one_class_only_ends(name: str, label: float) -> None:
     X, _ = points(10, 3, seed=12)
     for kernel, bias in product((Kernel(LINEAR), Kernel(RBF, 0.5)), ("free", "none")):
         case = replace(problem(X, np.full(10, label), kernel), bias=bias)
-        if solvers.solver(name).supports(case) is not None:
+        if refusal(solvers.solver(name), case) is not None:
             continue
         progress, found = finish(name, case)
         assert_valid(name, found, case)
@@ -267,7 +269,7 @@ def test_one_class_only_ends(name: str, label: float) -> None:
 @pytest.mark.parametrize("eps", [1e-1, 1e-3, 1e-5])
 @pytest.mark.parametrize("case", BOTH_BIASES, ids=str)
 def test_violation_is_within_eps(name: str, case: Case, eps: float) -> None:
-    if solvers.solver(name).supports(case.problem) is None:
+    if refusal(solvers.solver(name), case.problem) is None:
         progress, found = finish(name, case.problem, eps)
         K, beta = kernel_matrix(case.problem), beta_of(case.problem, found)
         assert progress.done
@@ -279,7 +281,7 @@ def test_violation_is_within_eps(name: str, case: Case, eps: float) -> None:
 @exact_names
 @pytest.mark.parametrize("case", [c for c in BOTH_BIASES if c.definite and c.problem.n <= 40], ids=str)
 def test_objective_is_the_optimum(name: str, case: Case) -> None:
-    if solvers.solver(name).supports(case.problem) is None:
+    if refusal(solvers.solver(name), case.problem) is None:
         K = kernel_matrix(case.problem)
         best = optimum(case.problem, K)
         _, found = finish(name, case.problem, 1e-6)
@@ -304,7 +306,7 @@ VARIED = [c for c in (*SMALL, *map(without_bias, SMALL)) if c.definite and not c
 def test_the_answer_does_not_depend_on_how_it_is_asked(name: str, case: Case) -> None:
     """Labels flipped, rows in another order, every row twice at half the cost: the same function."""
     asked = case.problem
-    if solvers.solver(name).supports(asked) is not None:
+    if refusal(solvers.solver(name), asked) is not None:
         return
     n, K = asked.n, kernel_matrix(asked)
     beta = beta_of(asked, finish(name, asked, 1e-6)[1])

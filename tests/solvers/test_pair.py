@@ -355,12 +355,6 @@ def test_a_start_at_the_answer_is_the_answer() -> None:
     assert pair.report(again).rho == pytest.approx(pair.report(state).rho, rel=1e-9)
 
 
-def test_without_a_bias_it_declines() -> None:
-    reason = pair.supports(replace(named("rbf"), bias="none"))
-    assert reason is not None
-    assert "smo" in reason
-
-
 def test_the_limit_of_iterations_is_a_stall() -> None:
     """An eps that rounding keeps out of reach: svm-train's limit of 10⁷ iterations, with a dot for every n of them."""
     case = named("linear, C 100")

@@ -87,7 +87,7 @@ def scripted(
         nobody = np.empty(0, np.int64)
         return Solution(state.problem.rows.take(nobody), nobody, np.empty(0), float(state.steps))
 
-    return SimpleNamespace(EXACT=False, supports=lambda problem: None, start=start, advance=advance, solution=solution)
+    return SimpleNamespace(EXACT=False, BIASES=("free", "none"), start=start, advance=advance, solution=solution)
 
 
 def go(solver: Any, limits: Limits = Limits(), **more: Any) -> SolverResult:

@@ -198,12 +198,6 @@ def test_epochs_that_cannot_be(epochs: float) -> None:
         sdca.start(large(30), sdca.Options(epochs=epochs), 1e-3, 0)
 
 
-def test_it_says_why_it_takes_no_free_bias() -> None:
-    reason = sdca.supports(replace(large(30), bias="free"))
-    assert reason is not None
-    assert "--bias none" in reason
-
-
 # --- the linear form ------------------------------------------------------------------------------------------------------
 
 

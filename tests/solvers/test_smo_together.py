@@ -50,7 +50,7 @@ DATA = classes([40, 3, 90, 1, 150, 64])
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes smo train each machine by itself."""
-    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "WARM", "Options", "supports", "start", "advance", "solution")
+    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "WARM", "Options", "start", "advance", "solution")
     solver = SimpleNamespace(**{name: getattr(smo, name) for name in names})
     monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
 

@@ -88,13 +88,13 @@ def _read_data(path: str, model: Model) -> Dataset:
     """The test file's examples; there may be none."""
     import numpy as np
 
-    from svmkit.data import Dataset, Rows
+    from svmkit.data import NO_ROWS, Dataset
     from svmkit.io.files import map_bytes
     from svmkit.io.libsvm_data import parse_dataset
 
     text = map_bytes(path)
     if not len(text):
-        return Dataset(Rows.from_dense(np.empty((0, 0))), np.empty(0))
+        return Dataset(NO_ROWS, np.empty(0))
     return parse_dataset(
         text,
         path,
