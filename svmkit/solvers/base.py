@@ -193,7 +193,7 @@ def _read_as(kind: type, key: str, text: str) -> Any:
 
 
 def refusal(solver: Solver, problem: Problem) -> str | None:
-    """None, or why the solver cannot take the problem: its bias, or what the solver's own ``supports`` says."""
+    """None, or why the solver cannot take the problem."""
     if problem.bias not in solver.BIASES:
         return refused_bias(solver.BIASES)
     return solver.supports(problem) if hasattr(solver, "supports") else None
@@ -229,8 +229,7 @@ def run(
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
     end it depends on counts of steps alone, so it is the same on every machine. Raises UsageError where the solver declines.
     """
-    reason = refusal(solver, problem)
-    if reason is not None:
+    if reason := refusal(solver, problem):
         raise UsageError(reason)
     recorder = _Recorder(problem, on_trace, holdout_error)
     stops = Stops(limits, interrupted)
@@ -261,8 +260,8 @@ def run(
             budget = made * (2 if on_trace is not None else _growth(now - began))  # a trace has a row wherever work has doubled
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
-    found = watch.best if status is Status.EARLY_STOP and watch.best is not None else solver.solution(state)
-    found = _in_numbers(found, problem)
+    best = watch.best if status is Status.EARLY_STOP else None
+    found = _in_numbers(best or solver.solution(state), problem)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")

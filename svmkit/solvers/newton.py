@@ -57,10 +57,9 @@ _ASCENT_S = 8.0
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
 _SLOPE_SHARE = 0.1
-#: A step that promises less than this share of Σ α no sum would show, yet slopes are small squared, so they can still fall …
-_ROUNDING = 2.0**-52
-#: … so it is lost in rounding only if it also promises more than so many times what the one before did.
-_FALLING = 0.25
+#: A step that promises less than this share of Σ α no sum would show; it is lost in rounding if it also promises more than the
+#: second number times the one before, for slopes are small squared, and may still fall.
+_ROUNDING, _FALLING = 2.0**-52, 0.25
 #: By such a share of its terms a margin is rounded, b by that of itself, w by that of its largest.
 _ROUNDED = 2.0**-51
 #: Rounding grows with s. At the largest s, α's violation falls where it is at most so many times the least so far …
