@@ -86,7 +86,7 @@ def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
     bad = np.flatnonzero(~((known > -(2**31) - 1) & (known < 2**31)))
     if len(bad):
         row = int(used[bad[0]])
-        raise DataError(f"example {row + 1} has label {y[row]:g}: a class label must be a number below 2^31 in size")
+        raise DataError(f"example {row + 1} has label {y[row]:.17g}: a class label must be a number below 2^31 in size")
     values, first, code = np.unique(np.trunc(known).astype(np.int64), return_index=True, return_inverse=True)
     order = np.argsort(first)
     if values[order].tolist() == [-1, 1]:
