@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from svmkit._jit import seconds_compiling
-from svmkit.certificate import Certificate, Certificates, certify
+from svmkit.certificate import UNKNOWN, Certificate, Certificates, certify
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
@@ -261,10 +261,13 @@ def run(
         elif now - began > CALL_S * 2:
             budget = max(1, allowed // 2)
     best = watch.best if status is Status.EARLY_STOP else None
-    found = _in_numbers(best or solver.solution(state), problem)
+    found = best or solver.solution(state)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-    certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
+    if _in_numbers(found):
+        certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
+    else:  # kernel values overflowed: f = 0 can be written and read
+        found, certificate = _nothing(problem), UNKNOWN
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
@@ -323,10 +326,8 @@ def is_close(gap: Any, eps: float, upper: Any) -> Any:
     return np.logical_not(gap > 2.0 * eps * upper)
 
 
-def _in_numbers(found: Solution, problem: Problem) -> Solution:
-    """``found``; or f = 0, which can be written and read, where kernel values overflowed."""
-    numbers = isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all()
-    return found if numbers else _nothing(problem)
+def _in_numbers(found: Solution) -> bool:
+    return bool(isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all())
 
 
 def _nothing(problem: Problem) -> Solution:

@@ -274,7 +274,7 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "--patience", "3", "--holdout", "0.2"], 2, "exact"),
         (["good", "m", "--patience", "0", "--holdout", "0.2"], 2, "--patience: 0"),
         (["good", "m", "--budget-evals", "0"], 2, "--budget-evals: 0"),
-        (["good", "m", "--solver", "pair", "--bias", "none"], 2, "free bias"),
+        (["good", "m", "--solver", "pair", "--bias", "none"], 2, "with a bias only"),
         (["good", "m", "--holdout", "0.000001"], 2, "--holdout"),
         (["good", "m", "--holdout", "nosuchfile"], 1, "nosuchfile"),
         (["good", "m", "--trace", "no/such/t"], 1, "no/such"),
