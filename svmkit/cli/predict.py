@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import click
@@ -96,7 +97,14 @@ def _label_lines(model: Model, labels: Floats) -> Iterable[str]:
 
 def _number_lines(table: Floats, separator: str) -> Iterable[str]:
     """Shortest texts that read back as the same doubles."""
-    return (separator.join(map(repr, row)) for row in table.tolist())
+    from svmkit.io.doubles import shortest
+    from svmkit.io.texts import by_rows
+
+    if not table.shape[1]:
+        return [""] * len(table)
+    characters, ends = by_rows(shortest(table.ravel()), table.shape[1], separator)
+    text, last = characters.tobytes().decode("ascii"), ends.tolist()
+    return (text[a : b - len(separator)] for a, b in pairwise([0, *last]))
 
 
 def _header(model: Model) -> str:
