@@ -60,7 +60,7 @@ def digits() -> list[tuple[str, float, str]]:
     genuine = other_path("svm-train")
     if genuine:
         print("\nAnd by LIBSVM's own programs:", flush=True)
-        rows.append(old_tools("LIBSVM", os.path.dirname(genuine)))
+        rows.append(old_tools("LIBSVM", os.pathsep.join([os.path.dirname(genuine), os.environ.get("PATH", os.defpath)])))
     return rows
 
 

@@ -77,7 +77,7 @@ def pairwise_auc(truth: Floats, labels: Ints, own: Floats) -> float:
 
 
 def _aucs(group: Ints, positive: Bools, values: Floats, n_groups: int) -> Floats:
-    """``auc`` of each group of examples, (n_groups,), from the ranks of the positive ones."""
+    """``auc`` of each group of examples, (n_groups,), from the ranks of the positive ones; nan of one with a nan."""
     order = np.lexsort((values, group))
     group, positive, values = group[order], positive[order], values[order]
     sizes, n_positive = (np.bincount(each, minlength=n_groups) for each in (group, group[positive]))
@@ -89,6 +89,7 @@ def _aucs(group: Ints, positive: Bools, values: Floats, n_groups: int) -> Floats
     sums = np.bincount(group[positive], ranks[positive], n_groups)
     with np.errstate(invalid="ignore"):  # 0/0 where a group has but one class
         above: Floats = (sums - n_positive * (n_positive + 1) / 2.0) / (n_positive * (sizes - n_positive))
+    above[group[np.isnan(values)]] = nan
     return above
 
 

@@ -54,6 +54,12 @@ def test_auc_counts_pairs(examples: list[tuple[bool, int]]) -> None:
         assert_allclose(metrics.auc(positive, decisions), reference.roc_auc_score(positive, decisions))
 
 
+def test_auc_of_values_that_are_none_is_none() -> None:
+    positive = np.array([True, False, True, False])
+    assert math.isnan(metrics.auc(positive, np.array([1.0, 0.0, math.nan, 0.5])))
+    assert metrics.auc(positive, np.array([math.inf, 0.0, 1.0, -math.inf])) == 1.0
+
+
 def test_pairwise_auc_is_the_mean_over_class_pairs() -> None:
     draw = np.random.default_rng(0)
     truth, labels = draw.choice([4.0, 1.0, 6.0, 9.0], 60), np.array([4, 1, 6])  # the model does not know 9

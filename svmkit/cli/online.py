@@ -161,7 +161,8 @@ def train_stream(
                 raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
         came, said = result.rows // (asked.passes or 1), asked.n_rows
         if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
-            reporter.warn(f"{came:,} examples came, --rows said {said:,}: -c and --lambda are related by what it said")
+            what = f"{came:,} examples of weight above 0 came, --rows said {said:,}"
+            reporter.warn(f"{what}; where C is related to λ, it is by what --rows said")
         _report(result, saved, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 

@@ -75,10 +75,10 @@ def _write_decisions(model: Model, dataset: Dataset, kind: str, out: Output) -> 
 
     from svmkit.model import decisions_by_part, predict
 
+    parts, labels = decisions_by_part(model, dataset.rows), []  # refuses what cannot be before anything is written
     if kind == "all":
         _write_lines([_header(model)], out)
-    labels = []
-    for decisions in decisions_by_part(model, dataset.rows):
+    for decisions in parts:
         labels.append(predict(model, decisions))
         of_rows = _number_lines(decisions, " ") if kind == "decision" else _all_lines(model, labels[-1], decisions)
         _write_lines(of_rows, out)

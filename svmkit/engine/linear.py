@@ -127,10 +127,12 @@ def own_units(v: Any, late: Any, scale: Any, scale_sum: Any) -> None:
         v[e] *= scale
 
 
-def average(v: Floats, late: Floats, scale_sum: float, weights: float) -> Floats:
-    """The average of iterates, (S·v − late)/``weights`` with S = ``scale_sum``; infinite or nan where they overflowed."""
+def average(v: Floats, late: Floats, scale_sum: float, weights: float, before: Floats | float = 0.0) -> Floats:
+    """The average of iterates, (S·v − late + ``before``)/``weights`` with S = ``scale_sum``; infinite or nan where they
+    overflowed.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        found: Floats = (scale_sum * v - late) / weights
+        found: Floats = (scale_sum * v - late + before) / weights
     return found
 
 

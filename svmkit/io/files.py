@@ -182,7 +182,10 @@ class _Raw(io.RawIOBase):
 
 def would_overwrite(path: str, other: str) -> bool:
     """Whether an output ``path`` takes the place of the file ``other``; of devices and folders neither does."""
-    same = "-" not in (path, other) and os.path.realpath(path) == os.path.realpath(other)
+    try:
+        same = "-" not in (path, other) and os.path.realpath(path) == os.path.realpath(other)
+    except OSError:  # the current folder is gone, and what is named from it
+        return False
     return same and (os.path.isfile(path) or not os.path.exists(path))
 
 

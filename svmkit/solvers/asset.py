@@ -220,7 +220,7 @@ def solution(state: _State | _Online) -> Solution:
     sums = state.sums
     if isinstance(state, _Online):
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
-        w = average(state.v, state.late - state.before, sums[loops.SCALE_SUM], weights)
+        w = average(state.v, state.late, sums[loops.SCALE_SUM], weights, state.before)
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
         basis = state.features.as_rows(w)
         return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))

@@ -319,7 +319,7 @@ def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
 
 def begin_pass(state: State) -> None:
     """From here on the examples come again, from the first."""
-    state.seen, state.known = 0, state.place
+    state.seen, state.known = 0, state.place[state.support.slots[ROW, state.support.members()]]
 
 
 def _learn(state: State, rows: Rows, y: Floats, weight: Floats, place: Ints) -> Floats:

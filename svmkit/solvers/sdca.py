@@ -268,16 +268,16 @@ class _KernelForm:
 
     def _bring_back(self) -> None:
         """Makes all variables active, F of those set aside brought up to date from what has changed since."""
-        before = self.variables.engine.evaluations
         self._activate_all()
-        self.evaluations += self.variables.engine.evaluations - before
         self._measure()
         if self.violation > self.eps:
             self._set_aside()
 
     def _activate_all(self) -> None:
         if not self.variables.is_whole:
+            before = self.variables.engine.evaluations
             self.variables.restore(np.empty(0, np.int64))
+            self.evaluations += self.variables.engine.evaluations - before
             self.held = None
 
     def _check(self) -> None:

@@ -14,11 +14,11 @@ the active set, which is packed anew; each drop remembers its β, and F of the d
 Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
 span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
 Machines linear in few features can be out of reach for pair steps, above all where these are not scaled: under the linear
-kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w take
-is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α in
-float64 makes w good enough, that w itself is the solution; so is the better one of the two where a run is cut short on the way
-(smo_w.py). On other kernels, and where monomials are too many, a run of at most 4096 variables that has done as much as steps
-through the interior of the box would take turns to these (smo_interior.py).
+kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w
+take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α
+in float64 makes w good enough, or sums over support vectors drown in rounding, w itself is the solution; so is the better one
+of the two where a run is cut short on the way (smo_w.py). On other kernels, and where monomials are too many, a run of at most
+4096 variables that has done as much as steps through the interior of the box would take turns to these (smo_interior.py).
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of

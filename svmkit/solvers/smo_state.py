@@ -49,7 +49,7 @@ class State:
     of a block; ``K_is_whole``: it has all of them. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
     ``best``: the β of ``least_primal``. ``w_features``: in how many f is linear, 0 if that does not serve; ``to_w``: the way to
-    w, under way (smo_w.py); ``by_w``: what that led to. ``interior``:
+    w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``:
     steps through the interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the
     least violation.
     """
@@ -104,13 +104,20 @@ def solution_of(state: State) -> Solution:
 
 
 def drowned(state: State) -> bool:
-    """Whether a linear machine's sums over support vectors, added up in another order, may differ by more than eps.
+    """Whether a linear machine's sums over support vectors, F fresh, differ by more than eps if added up in another order.
 
-    As of features with a large offset. Then rho fits one order alone, and the model that is written is another one.
+    As of features with a large offset. Then rho fits one order alone, and the model that is written is another one. The other
+    order is that of the file: each class's support vectors by themselves.
     """
-    if state.problem.kernel.kind != LINEAR or state.problem.rows.form != "sparse":
+    problem, beta = state.problem, state.variables.whole.beta
+    if problem.kernel.kind != LINEAR or problem.rows.form != "sparse":
         return False
-    return bool(float64_noise(np.abs(state.variables.whole.beta).sum(), state.largest_kernel) > state.eps)
+    if float64_noise(np.abs(beta).sum(), state.largest_kernel) <= state.eps:
+        return False
+    rows, names = narrowed(problem.rows)
+    w = linear.fold(rows, np.maximum(beta, 0.0), len(names)) + linear.fold(rows, np.minimum(beta, 0.0), len(names))
+    F = problem.y - linear.dots(rows, w)
+    return not bool((np.abs(F - state.variables.whole.F) <= state.eps).all())
 
 
 def as_w(state: State) -> Solution:

@@ -164,3 +164,15 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_numbers_are_as_short_as_read_back_exactly(tmp_path: Path) -> None:
+    """Values of every kind; nothing is written of what is refused."""
+    (tmp_path / "m").write_text(REGRESSION.replace("rho 0.25", "rho 0").replace("2 1:1", "1 1:1"))
+    (tmp_path / "d").write_text("0 1:1\n0 1:-3\n0\n0 1:1e22\n0 1:1e-5\n0 1:0.1\n")
+    done = svmkit("predict", "-q", "--output", "decision", tmp_path / "d", tmp_path / "m")
+    assert done.stdout.split("\n") == ["1", "-3", "0", "1e+22", "1e-05", "0.1", ""]
+    (tmp_path / "m").write_text(REGRESSION.replace("linear", "precomputed").replace("2 1:1", "1 0:3"))
+    (tmp_path / "d").write_text("0 0:1 1:1 2:1\n")
+    done = svmkit("predict", "-q", "--output", "all", tmp_path / "d", tmp_path / "m")
+    assert (done.returncode, done.stdout) == (1, "")

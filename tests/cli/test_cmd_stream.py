@@ -109,7 +109,7 @@ def test_a_bad_line_leaves_the_last_snapshot(data: Path, model: Path) -> None:
 
 def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Path) -> None:
     asked = ("train", "--solver", "pegasos", "--stream", "-t", "0", "-c", "1", "--passes", "2")
-    assert "500 examples came, --rows said 20" in svmkit(*asked, "--rows", "20", data, model).stderr
+    assert "500 examples of weight above 0 came, --rows said 20" in svmkit(*asked, "--rows", "20", data, model).stderr
     assert "--rows" not in svmkit(*asked, "--rows", "500", data, model).stderr
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from svmkit.cli import files
 from svmkit.errors import DataError, OutputError
 from svmkit.io.files import atomic_output, check_writable, read_bytes
 
@@ -269,8 +270,9 @@ def test_nothing_can_be_written_to_a_folder_that_is_gone(tmp_path: Path, monkeyp
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(OutputError, match="can't write new: the current folder no longer exists"):
-        check_writable("new")
+    for check in (check_writable, lambda path: files.check_output(path, str(tmp_path / "data"), "other")):
+        with pytest.raises(OutputError, match="can't write new: the current folder no longer exists"):
+            check("new")
 
 
 def test_a_name_that_ends_like_a_folders_is_none_of_a_file(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_further_passes_go_over_the_examples_outside_the_set(finished: bool) -> 
                 while not lasvm.finish(state, EVERY).ended:
                     pass
             lasvm.begin_pass(state)
+            assert len(state.known) == state.support.size
             responses = once_over(state, case, chunk)
             assert (responses[state.known] == 0).all()
             assert len(np.unique(state.place)) == len(state.place)

@@ -105,6 +105,15 @@ def test_where_sums_over_support_vectors_drown_w_is_the_solution(bias: str) -> N
         assert primal == pytest.approx(solve(smo, near, smo.Options(), eps=1e-4).certificate.primal, rel=1e-5)
 
 
+def test_sums_that_only_might_drown_leave_support_vectors() -> None:
+    """By a bound on rounding they could be off by twice the tolerance, and are by a thousandth."""
+    X, y = zoo.points(400, 5, seed=3, noise=0.3)
+    found = solve(smo, zoo.problem(X, y, Kernel(LINEAR), 1000.0), smo.Options(), eps=1e-9)
+    assert found.certificate.noise > 1e-9
+    assert found.status is Status.CONVERGED
+    assert found.solution.n_support > 10
+
+
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_a_tolerance_beyond_rounding_leaves_a_dual_point(C: float) -> None:
     """What Newton steps end with may be no feasible α at all."""

@@ -93,7 +93,10 @@ def _block(pair: Pair, result: SolverResult) -> str:
 
 def _figures(pair: Pair, result: SolverResult) -> PairReport:
     solution, upper = result.solution, pair.upper
-    alpha = np.abs(solution.coef)
+    used, alpha = solution.origin, np.abs(solution.coef)
+    if solution.alpha is not None:  # of a machine that is w alone
+        used = np.flatnonzero(solution.alpha)
+        alpha = solution.alpha[used]
     return PairReport(
         progress="*",
         iterations=result.steps,
@@ -101,5 +104,5 @@ def _figures(pair: Pair, result: SolverResult) -> PairReport:
         objective=0.0 - result.certificate.dual,
         rho=solution.rho,
         n_support=int(np.count_nonzero(alpha)),
-        n_bounded=int((alpha >= upper[solution.origin]).sum()),
+        n_bounded=int((alpha >= upper[used]).sum()),
     )
