@@ -15,6 +15,7 @@ import numpy as np
 
 from svmkit.assembly import assemble
 from svmkit.certificate import UNKNOWN
+from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
@@ -22,7 +23,7 @@ from svmkit.model import Model, answers
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import Clock, Solver, SolverResult, finish, options_of, refusal
+from svmkit.solvers.base import Solver, SolverResult, finish, options_of, refusal
 from svmkit.trace import ActiveRow, Limits, Progress, Status
 from svmkit.trained import Trained
 

@@ -11,6 +11,7 @@ import numpy as np
 from svmkit import mapped
 from svmkit.assembly import assemble
 from svmkit.certificate import Certificate, total
+from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
 from svmkit.engine.rng import permutation
@@ -28,7 +29,7 @@ from svmkit.pairs import (
 )
 from svmkit.problem import LINEAR, Kernel
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Clock, Solver, SolverResult, options_of
+from svmkit.solvers.base import Solver, SolverResult, options_of
 from svmkit.trace import Progress, Status, TraceRow
 from svmkit.trained import Part, time_spent
 from svmkit.training import Listeners, OnMachines, OnProgress, Training

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+from svmkit.clock import Clock
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
-from svmkit.solvers.base import Clock
 
 #: Work of a call for several machines at most, some twentieth of a second: interruptions and time limits are heard between
 #: calls, and threads should end together.

@@ -14,13 +14,14 @@ from math import inf
 
 import numpy as np
 
+from svmkit.clock import Clock
 from svmkit.data import Bools, Chunk, Ints
 from svmkit.errors import DataError
 from svmkit.machines import Machines
 from svmkit.model import Model
 from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
-from svmkit.solvers.base import CALL_S, Clock
+from svmkit.solvers.base import CALL_S
 from svmkit.solvers.stops import Marks
 from svmkit.trace import Limits, Status, StreamRow
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
 from svmkit.engine.kernels import cross_apply
@@ -18,7 +19,7 @@ from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
-from svmkit.solvers.base import Clock, Solver, SolverResult, Together, run
+from svmkit.solvers.base import Solver, SolverResult, Together, run
 from svmkit.trace import Limits, Progress, TraceRow
 from svmkit.trained import Part, Trained, TrainedTogether
 from svmkit.turns import Turn, run_in_turn

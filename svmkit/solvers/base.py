@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from svmkit._jit import seconds_compiling
 from svmkit.certificate import UNKNOWN, Certificate, Certificates, certify
+from svmkit.clock import Clock
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
@@ -333,32 +333,6 @@ def _in_numbers(found: Solution) -> bool:
 def _nothing(problem: Problem) -> Solution:
     none = np.arange(0)
     return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
-
-
-class Clock:
-    """Tells the seconds since it was made, less compiling and what went on inside ``stopped()``."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter() - seconds_compiling()
-
-    def seconds(self) -> float:
-        """So far."""
-        return time.perf_counter() - seconds_compiling() - self._start
-
-    def stopped(self) -> _Stopped:
-        """A context whose time does not count."""
-        return _Stopped(self)
-
-
-class _Stopped:
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def __enter__(self) -> None:
-        self._since = self._clock.seconds()
-
-    def __exit__(self, *_: object) -> None:
-        self._clock._start += self._clock.seconds() - self._since
 
 
 class _Recorder:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from zoo import named
 
+from svmkit import clock as clock_module
 from svmkit.certificate import Certificate
 from svmkit.problem import Problem, Solution
 from svmkit.solvers import base
@@ -34,8 +35,8 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(base, "time", found)
-    monkeypatch.setattr(base, "seconds_compiling", lambda: 0.0)
+    monkeypatch.setattr(clock_module, "time", found)
+    monkeypatch.setattr(clock_module, "seconds_compiling", lambda: 0.0)
     return found
 
 
