@@ -21,7 +21,7 @@ from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import mirror, turn
 from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, suited
-from svmkit.engine.pixels import SUMS, apply_pixels, block_pixels
+from svmkit.engine.pixels import COLUMNS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.space import (
     aligned,
@@ -259,7 +259,7 @@ def _fill(kernel: Kernel, left: Packed, rows: Ints, basis: Packed, columns: Ints
     if kernel.kind == PRECOMPUTED:
         out[: len(rows), : len(columns)] = left.gram[np.ix_(rows, basis.serial[columns] - 1)]
         return
-    step = {"binary": 4 * BYTES, "pixels": 8 * SUMS}.get(left.form, table_columns(left.real))
+    step = {"binary": 4 * BYTES, "pixels": COLUMNS}.get(left.form, table_columns(left.real))
     n_steps = -(-len(columns) // step)
     n_pieces = min(n_steps, max(1, len(rows) * len(columns) // BLOCK_PIECE_VALUES[left.form]))
     if left.form == "sorted":  # a row's features are looked up once a piece

@@ -22,7 +22,7 @@ from svmkit.engine import binary, pixels, rounding
 from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
-from svmkit.engine.words import pack_words, units_of
+from svmkit.engine.words import PER_WORD_LOG2, pack_words, units_of
 from svmkit.features import feature_names, places_of
 from svmkit.gather import gather
 from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
@@ -34,8 +34,9 @@ Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 #: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
 TABLE_FEATURES = 4096
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
-#: tiles), working tile by tile pays: a fifth on MNIST, two fifths on dense rows.
-TILED_NONZEROS = 12
+#: tiles), working tile by tile pays: with AVX-512 a fifth on MNIST, two fifths on dense rows. Other CPUs' tables have half the
+#: columns, for which a tile is begun as often.
+TILED_NONZEROS = 12 if cpu_has("avx512f") else 20
 #: Columns that must have a feature for it to have a line in sorted.py's table: of 16 columns such a line takes one step.
 _FREQUENT_SHARE = 1 / 32
 #: Rows of a basis that must have a feature for every row to have a place for it.
@@ -350,7 +351,7 @@ def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
 
 
 def _special_of(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
-    """Counting for rbf where every value is 1, and not too many to a row (with AVX2); or small whole numbers (with AVX-512)."""
+    """Counting for rbf where every value is 1, and not too many to a row ; or small whole numbers. Both with AVX2."""
     if rows.n_features >= TABLE_FEATURES or rows.precomputed or rows.form == "dense":
         return None
     longest = int(np.diff(rows.indptr).max(initial=0))
@@ -365,7 +366,7 @@ def _pack_pixels(rows: Rows, kernel: Kernel, real: Real, units: float) -> Packed
     return Packed(
         real=real,
         form="pixels",
-        n_features=rows.n_features >> 2,
+        n_features=rows.n_features >> PER_WORD_LOG2,
         indptr=words.indptr,
         indices=words.groups,
         data=words.words,

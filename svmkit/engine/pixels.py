@@ -1,12 +1,13 @@
-"""The loops of table.py for rows of small whole numbers, such as pixels: four products to an instruction, added up exactly.
+"""The loops of table.py for rows of small whole numbers, such as pixels: several products to an instruction, added up exactly.
 
-Where every value is one of 0 … 255 times one unit, four features' numbers fit a word (words.py). AVX-512's VNNI multiplies the
-four bytes of a word with those of 16 columns, and adds the products to 16 sums, in one instruction; so a row goes through its
-words, not its nonzeros, and the table is a quarter as large. One factor of such a product must be a signed byte: the table has
-each column's numbers less 128, and what a row lacks by that, 128 s_x for every column, is put right at the end. From whole
-numbers n_x = Σ_k x_k², s_x = Σ_k x_k and the products p = Σ_k x_k (z_k − 128) they come to
+Where every value is one of 0 … 255 times one unit, some features' numbers fit a word (words.py): a row goes through its words,
+not its nonzeros, and the table is as much smaller. AVX-512's VNNI multiplies the four bytes of a word with those of 16 columns,
+and adds the products to 16 sums, in one instruction; AVX2 takes two for a word of two numbers and 8 columns. One factor of a
+product of bytes must be signed: there the table has each column's numbers less o = 128, and what a row lacks by that, o s_x for
+every column, is put right at the end; elsewhere o = 0. From whole numbers n_x = Σ_k x_k², s_x = Σ_k x_k and the products
+p = Σ_k x_k (z_k − o) they come to
 
-    D = ‖x − z‖² = (n_x − 256 s_x) + n_z − 2 p        or        −2 x·z = −256 s_x − 2 p,
+    D = ‖x − z‖² = (n_x − 2o s_x) + n_z − 2 p        or        −2 x·z = −2o s_x − 2 p,
 
 exactly, in units squared. The value is 2^(f D) in rbf, and elsewhere the kernel's function of f·(−2 x·z): a few roundings of
 the result, whatever gamma.
@@ -19,19 +20,21 @@ from typing import Any
 from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
 from svmkit.engine.columns import weighted
 from svmkit.engine.vector import REGISTER_BYTES, Vectors
+from svmkit.engine.words import BYTES
 
 #: The CPU feature without which there are no such loops.
-NEEDED = "avx512_vnni"
-#: Columns to a register of sums.
+NEEDED = "avx2"
+#: Columns to a register of sums; and to a table, whose sums stay in the CPU's registers.
 SUMS = REGISTER_BYTES // 4
+COLUMNS = (8 if BYTES else 4) * SUMS
 
 
 def _pixel_values(registers: int) -> Any:
     """``f(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, out)``: out = K(row, columns), so many
     registers of 16 columns wide.
 
-    The row has the words ``words[k0:k1]`` at ``groups[k0:k1]``; ``W`` i4 (groups, columns), ``starts`` i4 (columns,); ``out``
-    (columns,) of any float type; ``start``, ``factor`` and so on as in ``Words`` (words.py).
+    The row has the words ``words[k0:k1]`` at ``groups[k0:k1]``; ``W`` i4 (groups, columns), ``starts`` i4 (columns,);
+    ``out`` (columns,) of any float type; ``start``, ``factor`` and so on as in ``Words`` (words.py).
     """
     from numba import types
     from numba.core import cgutils
@@ -74,48 +77,63 @@ class _Sums:
         self.i32, self.i64 = ir.IntType(32), ir.IntType(64)
         self.type = ir.VectorType(self.i32, SUMS)
 
-    def _splat(self, number: Any) -> Any:
-        undefined = self.ir.Constant(self.type, self.ir.Undefined)
+    def _splat(self, number: Any, kind: Any) -> Any:
+        undefined = self.ir.Constant(kind, self.ir.Undefined)
         first = self.b.insert_element(undefined, number, self.ir.Constant(self.i32, 0))
-        return self.b.shuffle_vector(first, undefined, self.ir.Constant(self.type, None))
+        return self.b.shuffle_vector(first, undefined, self.ir.Constant(self.ir.VectorType(self.i32, kind.count), None))
 
-    def _load(self, pointer: Any, register: int) -> Any:
-        base = self.b.bitcast(pointer, self.type.as_pointer())
-        return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, register)]), align=4)
+    def _load(self, pointer: Any, kind: Any, number: int) -> Any:
+        base = self.b.bitcast(pointer, kind.as_pointer())
+        return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, number)]), align=4)
 
     def products(self, W: Any, line_length: Any, groups: Any, words: Any, k0: Any, k1: Any) -> list[Any]:
-        """Σ_k words[k] · W[groups[k], :] over k0 ≤ k < k1, by bytes."""
-        from numba.core import cgutils
-
+        """Σ_k words[k] · W[groups[k], :] over k0 ≤ k < k1, number by number."""
         b, ir = self.b, self.ir
-        kind = ir.FunctionType(self.type, [self.type] * 3)
-        add = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.vpdpbusd.512")  # type: ignore[no-untyped-call]
+        kind = self.type if BYTES else ir.VectorType(self.i32, SUMS // 2)
         before = b.block
         head, loop, after = (b.append_basic_block(name) for name in ("word", "add", "summed"))
         b.branch(head)
         b.position_at_end(head)
         k = b.phi(self.i64)
         k.add_incoming(k0, before)
-        sums = [b.phi(self.type) for _ in range(self.count)]
+        sums = [b.phi(kind) for _ in range(self.count * SUMS // kind.count)]
         for old in sums:
-            old.add_incoming(ir.Constant(self.type, None), before)
+            old.add_incoming(ir.Constant(kind, None), before)
         b.cbranch(b.icmp_signed("<", k, k1), loop, after)
         b.position_at_end(loop)
         group = b.sext(b.load(b.gep(groups, [k])), self.i64)
-        word = self._splat(b.load(b.gep(words, [k])))
+        word = self._splat(b.load(b.gep(words, [k])), kind)
         line = b.gep(W, [b.mul(group, line_length)])
-        for r, old in enumerate(sums):
-            old.add_incoming(b.call(add, [old, word, self._load(line, r)]), loop)
+        for i, old in enumerate(sums):
+            old.add_incoming(self._add_products(old, word, self._load(line, kind, i)), loop)
         k.add_incoming(b.add(k, ir.Constant(self.i64, 1)), loop)
         b.branch(head)
         b.position_at_end(after)
-        return sums
+        if BYTES:
+            return list(sums)
+        both = ir.Constant(ir.VectorType(self.i32, SUMS), [ir.Constant(self.i32, i) for i in range(SUMS)])
+        return [b.shuffle_vector(low, high, both) for low, high in zip(sums[::2], sums[1::2], strict=True)]
+
+    def _add_products(self, total: Any, word: Any, columns: Any) -> Any:
+        """``total`` + the products of a word's numbers with those of each column."""
+        if BYTES:
+            return self._call("avx512.vpdpbusd.512", total.type, [total, word, columns])
+        b, numbers = self.b, self.ir.VectorType(self.ir.IntType(16), 2 * total.type.count)
+        return b.add(total, self._call("avx2.pmadd.wd", total.type, [b.bitcast(word, numbers), b.bitcast(columns, numbers)]))
+
+    def _call(self, name: str, kind: Any, arguments: list[Any]) -> Any:
+        """The CPU's own instruction."""
+        from numba.core import cgutils
+
+        function = self.ir.FunctionType(kind, [argument.type for argument in arguments])
+        instruction = cgutils.get_or_insert_function(self.b.module, function, f"llvm.x86.{name}")  # type: ignore[no-untyped-call]
+        return self.b.call(instruction, arguments)
 
     def finish(self, products: list[Any], start: Any, starts: Any) -> list[Any]:
         """start + starts − 2 products."""
-        b, own = self.b, self._splat(start)
+        b, own = self.b, self._splat(start, self.type)
         one = self.ir.Constant(self.type, [self.ir.Constant(self.i32, 1)] * SUMS)
-        return [b.sub(b.add(own, self._load(starts, r)), b.shl(p, one)) for r, p in enumerate(products)]
+        return [b.sub(b.add(own, self._load(starts, self.type, r)), b.shl(p, one)) for r, p in enumerate(products)]
 
     def as_floats(self, numbers: list[Any], vec: Any) -> list[Any]:
         """The same in the registers of ``vec``: one of floats for each, or two of doubles."""
@@ -135,15 +153,15 @@ pixel_values_2 = intrinsic(lambda: _pixel_values(2))
 pixel_values_4 = intrinsic(lambda: _pixel_values(4))
 pixel_values_8 = intrinsic(lambda: _pixel_values(8))
 
-#: The word of four absent features, as a column has it.
-_NONE = -2139062144  # 0x80808080
+#: The word of absent features, as a column has it: each number less o.
+_NONE = -0x7F7F7F80 if BYTES else 0
 
 
 @helper(ORDERED)
 def _spread(
     b_indptr: Any, b_groups: Any, b_words: Any, b_starts: Any, columns: Any, c0: Any, c1: Any, W: Any, starts: Any
 ) -> None:
-    """Columns c0 … c1−1 of the list into the table, each number less 128."""
+    """Columns c0 … c1−1 of the list into the table, each number less o."""
     W[:] = _NONE
     starts[:] = 0
     for c in range(c0, c1):
@@ -160,7 +178,7 @@ def _values(
 ) -> None:  # fmt: skip
     """K(row r, columns) into ``values``: as many registers as hold ``n_columns``."""
     k0, k1, start = indptr[r], indptr[r + 1], own[r, 0]
-    if n_columns > 4 * SUMS:
+    if BYTES and n_columns > 4 * SUMS:
         pixel_values_8(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
     elif n_columns > 2 * SUMS:
         pixel_values_4(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)

@@ -15,7 +15,7 @@ from svmkit._store import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.binary import BYTES, byte_places
 from svmkit.engine.packed import Packed, Real
-from svmkit.engine.pixels import SUMS
+from svmkit.engine.pixels import COLUMNS, SUMS
 from svmkit.engine.sorted import CHUNK_ROWS as SORTED_ROWS
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import CHUNK_ROWS
@@ -94,12 +94,11 @@ def binary_space(kernel: Kernel, packed: Packed, width: int, n_columns: int) -> 
 
 def pixel_space(real: Real, width: int, n_columns: int) -> tuple[NDArray[Any], ...]:
     """This thread's table of words, starts and values for a block."""
-    widest = 8 * SUMS
-    columns = _doubled(SUMS, n_columns, widest)
+    columns = _doubled(SUMS, n_columns, COLUMNS)
     table, starts, values = kept(
         "pixels",
         (real, width),
-        lambda: (aligned(width * widest, "i4"), aligned(widest, "i4"), aligned(widest, real)),
+        lambda: (aligned(width * COLUMNS, "i4"), aligned(COLUMNS, "i4"), aligned(COLUMNS, real)),
     )
     return table[: width * columns].reshape(width, columns), starts[:columns], values
 

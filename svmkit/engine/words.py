@@ -1,4 +1,4 @@
-"""Rows of small whole numbers as words of four, for the loops of pixels.py; and which rows may be taken for such.
+"""Rows of small whole numbers as words of some, for the loops of pixels.py; and which rows may be taken for such.
 
 Values must be counts 0 … 255 of one unit (``UNITS``). Text with six digits holds 255ths to 5e-7; where that is all there is to
 a row's distance from whole numbers, and small enough to keep rbf values within ``ERROR``, such rows are taken as well, in
@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit._jit import compiled
+from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import LINEAR, RBF, Kernel
 
+#: Whether the CPU multiplies bytes, four to a word; else there are two numbers of 16 bits to one.
+BYTES = cpu_has("avx512_vnni")
+#: Numbers to a word, as a power of two; the bits of one; what is taken from a column's, 128 or 0, twice.
+PER_WORD_LOG2 = 2 if BYTES else 1
+_BITS = 32 >> PER_WORD_LOG2
+_OFFSETS = 256 if BYTES else 0
 #: What 1 may stand for: itself, or a 255th.
 UNITS = (1.0, 255.0)
 _LARGEST = 255.0
@@ -40,7 +47,7 @@ _PIECE_NONZEROS = 1 << 18
 
 
 class Words(NamedTuple):
-    """Rows as the loops take them: words of four features' numbers, ``groups[k]`` saying which four.
+    """Rows as the loops take them: words of neighbouring features' numbers, ``groups[k]`` saying which.
 
     ``own`` i4 (n, 2): what 2 products are taken from, for a row on the left and for a column. ``factor`` is f of pixels.py.
     """
@@ -125,7 +132,7 @@ def _look(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, units: Any, co
                 return
             if abs(away) > _ROUNDING * abs(data[k]):
                 total += away * away
-            group = indices[k] >> 2
+            group = indices[k] >> PER_WORD_LOG2
             count += group != last
             last = group
         counts[r + 1], off[r] = count, total
@@ -141,14 +148,14 @@ def _write(
         place, last, word = starts[r] - 1, -1, 0
         norm, total = 0, 0
         for k in range(indptr[r], indptr[r + 1]):
-            group = indices[k] >> 2
+            group = indices[k] >> PER_WORD_LOG2
             if group != last:
                 place, last, word = place + 1, group, 0
                 groups[place] = group
             whole = int(rint(data[k] * units))
-            word |= whole << (8 * (indices[k] & 3))
+            word |= whole << (_BITS * (indices[k] - (group << PER_WORD_LOG2)))
             words[place] = word
             norm += whole * whole
             total += whole
-        own[r, 0] = (norm if distances else 0) - 256 * total
+        own[r, 0] = (norm if distances else 0) - _OFFSETS * total
         own[r, 1] = norm if distances else 0

@@ -14,7 +14,7 @@ from svmkit.problem import LINEAR, RBF, Kernel
 
 
 @pytest.mark.parametrize(
-    ("n_features", "density", "form"), [(123, 0.11, "table"), (780, 0.2, "tiled"), (300, 0.04, "table"), (5000, 0.01, "sorted")]
+    ("n_features", "density", "form"), [(123, 0.11, "table"), (780, 0.4, "tiled"), (300, 0.04, "table"), (5000, 0.01, "sorted")]
 )
 def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))

@@ -11,11 +11,10 @@ from svmkit.data import Rows
 from svmkit.engine import kernels, words
 from svmkit.engine.kernels import Columns, Engine, cross_apply
 from svmkit.engine.packed import Layout, layout_of, pack, training_precision
+from svmkit.engine.pixels import NEEDED
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
-pytestmark = pytest.mark.skipif(
-    not cpu_has("avx512_vnni"), reason="this CPU has no AVX-512 VNNI, without which no bytes are multiplied"
-)
+pytestmark = pytest.mark.skipif(not cpu_has(NEEDED), reason="this CPU has no AVX2, without which no pixels are multiplied")
 
 #: Wide enough apart for values from 1 down to 1e-9.
 KERNEL = Kernel(RBF, 2e-6)
