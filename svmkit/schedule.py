@@ -9,8 +9,8 @@ from svmkit.clock import Clock
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
 
-#: Work of a call for several machines at most, some twentieth of a second: interruptions and time limits are heard between
-#: calls, and threads should end together.
+#: Work of a call for several machines at most, some twentieth of a second by a high guess: interruptions and time limits are
+#: heard between calls, and threads should end together.
 _IN_ONE_CALL = 20_000_000
 #: Kernel values, times the nonzeros of a row, of a machine that is worth a thread of its own.
 _WORTH_A_THREAD = 16_000_000
@@ -25,7 +25,7 @@ def sizes_of(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
 def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[list[int]]:
     """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone.
 
-    ``work_of`` says how much work, at most, a machine is when it is trained with others; inf where it cannot be.
+    ``work_of`` says how much work, by a high guess, a machine is when it is trained with others; inf where it cannot be.
     """
     jobs: list[list[int]] = []
     so_far, works = inf, {n: work_of(n) for n in set(sizes)}

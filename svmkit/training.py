@@ -88,12 +88,14 @@ class Training:
         return None if limit_s is None else max(0.0, limit_s - self._spent.seconds())
 
     def _train(self, numbers: list[int], turn: Turn) -> None:
-        over = turn.stopped() or self.listeners.interrupted() or self._time_left_s() == 0.0
-        if self._together is None or len(numbers) == 1 or over:
-            for number in numbers:
-                self._train_alone(number, turn)
-        else:
-            self._train_together(self._together, numbers, turn)
+        together = self._together if len(numbers) > 1 else None
+        while together is not None and numbers and not self._is_over(turn):
+            numbers = numbers[self._train_together(together, numbers, turn) :]
+        for number in numbers:
+            self._train_alone(number, turn)
+
+    def _is_over(self, turn: Turn) -> bool:
+        return turn.stopped() or self.listeners.interrupted() or self._time_left_s() == 0.0
 
     def _train_alone(self, number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
         """``in_vain_s``: what has been spent on the machine already."""
@@ -121,15 +123,15 @@ class Training:
         part = Trained(pair.examples, result, since_s)
         self._done(number, part, lambda: iter([(pair, result)]), turn)
 
-    def _train_together(self, together: Together, numbers: list[int], turn: Turn) -> None:
+    def _train_together(self, together: Together, numbers: list[int], turn: Turn) -> int:
+        """The first of them, and how many that were."""
         since_s, clock, config = self._spent.seconds(), Clock(), self.config
         wanted = [self.pairs[number] for number in numbers]
         machines = pairs_of(self.dataset, config, self.members, self.factors, wanted)
         ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
-        each_s, converged = clock.seconds() / len(numbers), np.zeros(len(numbers), dtype=bool)
-        if ended is not None:
-            converged = ended.converged
-        cuts = [0, *(np.flatnonzero(np.diff(converged)) + 1).tolist(), len(numbers)]
+        converged = np.zeros(len(numbers), dtype=bool) if ended is None else ended.converged
+        each_s = clock.seconds() / len(converged)
+        cuts = [0, *(np.flatnonzero(np.diff(converged)) + 1).tolist(), len(converged)]
         for first, last in pairwise(cuts):
             if ended is not None and converged[first]:
                 part = TrainedTogether(
@@ -141,6 +143,7 @@ class Training:
             for number in numbers[first:last]:
                 self._train_alone(number, turn, each_s)
             since_s = self._spent.seconds()
+        return len(converged)
 
     def _pair(self, number: int) -> Pair:
         return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[number])

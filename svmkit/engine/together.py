@@ -32,10 +32,9 @@ class Blocks(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """Machines one after another: where each begins (k + 1,), steps allowed (k,); y = ±1, box and K_ii of each variable."""
+    """Machines one after another: where each begins (k + 1,); y = ±1, box and K_ii of each variable."""
 
     starts: Ints
-    budgets: Ints
     y: Floats
     lower: Floats
     upper: Floats
@@ -45,7 +44,7 @@ class Boxes(NamedTuple):
         """Machines first … last − 1."""
         starts, here = self.starts[first : last + 1], slice(self.starts[first], self.starts[last])
         boxes = self.y[here], self.lower[here], self.upper[here], self.diagonal[here]
-        return Boxes(starts - starts[0], self.budgets[first:last], *boxes)
+        return Boxes(starts - starts[0], *boxes)
 
 
 class Ended(NamedTuple):
@@ -60,7 +59,7 @@ class Ended(NamedTuple):
     @staticmethod
     def room_for(boxes: Boxes) -> Ended:
         """Before the first step."""
-        return Ended(*np.zeros((2, len(boxes.y))), *np.zeros((3, len(boxes.budgets)), np.int64))
+        return Ended(*np.zeros((2, len(boxes.y))), *np.zeros((3, len(boxes.starts) - 1), np.int64))
 
     def part(self, starts: Ints, first: int, last: int) -> Ended:
         """Machines first … last − 1, sharing memory; ``starts`` are those of the machines."""
@@ -68,13 +67,20 @@ class Ended(NamedTuple):
         return Ended(self.beta[here], self.product[here], self.steps[some], self.evaluations[some], self.finished[some])
 
 
-def train_machines(blocks: Blocks, boxes: Boxes, bias: bool, eps: float, ended: Ended) -> None:
-    """Steps from β = 0 until the violation by the F that steps keep is below ``eps``, into ``ended``."""
+def train_machines(
+    blocks: Blocks, boxes: Boxes, bias: bool, eps: float, most_steps: int, most_work: int, work: int, ended: Ended
+) -> int:
+    """Steps from β = 0 until the violation by the F that steps keep is below ``eps``, into ``ended``; how many machines.
+
+    A machine may take ``most_steps``, and as many as go over ``most_work`` variables. Once the steps of all have gone over
+    ``work`` variables no other is begun.
+    """
     most = int(np.diff(boxes.starts).max(initial=0))
-    (_pair_machines if bias else _coordinate_machines)(
-        *(*blocks, *boxes, boxes.y.copy(), eps, *ended),
+    reached: int = (_pair_machines if bias else _coordinate_machines)(
+        *(*blocks, *boxes, boxes.y.copy(), eps, most_steps, most_work, work, *ended),
         *(aligned((most, most), "f8"), np.empty(most, np.uint8), *np.empty((2, most)), np.empty(most, np.int64)),
     )
+    return reached
 
 
 def products_by_w(rows: Rows, examples: Ints, starts: Ints, beta: Floats) -> Floats:
@@ -105,14 +111,17 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
     """Machines by ``steps``; as many rows as the steps before the look over ``steps_a_row`` say that most will be needed."""
 
     def entry(
-        own: Any, across: Any, others: Any, starts: Any, budgets: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
-        eps: Any, beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
+        own: Any, across: Any, others: Any, starts: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
+        eps: Any, most_steps: Any, most_work: Any, work: Any, beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
         K: Any, made: Any, up: Any, low: Any, place: Any,
-    ) -> None:  # fmt: skip
+    ) -> Any:  # fmt: skip
         column = corner = 0
-        for machine in range(len(budgets)):
-            a, b, budget = starts[machine], starts[machine + 1], budgets[machine]
+        for machine in range(len(used)):
+            if work <= 0:
+                return machine
+            a, b = starts[machine], starts[machine + 1]
             m = b - a
+            budget = min(most_steps, most_work // m)
             n_first = n_second = 0
             for t in range(m):
                 made[t] = 0
@@ -135,16 +144,18 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
                     for i in range(m):
                         _put_together(source, values, i)
                 n += steps(source, values, *box, eps, budget - look)
+            work -= n * m
             used[machine], finished[machine] = n, n < budget
             for i in range(m):
                 evaluated[machine] += m * made[i]
             product_of(values, beta[a:b], product[a:b])
             column += n_second
             corner += n_second * n_second
+        return len(used)
 
-    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, "
+    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8, i8, i8, "
     return compiled(
-        "void(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:], i8[:])", ORDERED, name=name
+        "i8(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:], i8[:])", ORDERED, name=name
     )(entry)
 
 

@@ -130,10 +130,12 @@ class Together(Protocol):
     """
 
     def work(self, n: int) -> float:
-        """The work, at most, of training a machine of ``n`` examples so, some 2.5 ns a unit; inf where that cannot be."""
+        """The work of training a machine of ``n`` examples so, by a high guess, some 2.5 ns a unit; inf where it cannot be."""
 
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
-        """What ``run`` would have ended with for each; None where ``run`` is to find that out for all."""
+        """What ``run`` would have ended with for the first of them, those begun within a twentieth of a second, at least one;
+        None where ``run`` is to find that out for all.
+        """
 
 
 @dataclass(frozen=True)

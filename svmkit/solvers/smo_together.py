@@ -1,15 +1,14 @@
 """Small machines of one data set, trained together: what smo.py does with each of them, in one call.
 
 For those that smo would train on a kernel matrix that is made whole: at most 1024 variables. Kernel values that machines have
-in common are made once. A machine whose steps soon end by themselves, and whose solution float64 values then bear out, has the
-solution that smo would have found, bit for bit where its kernel values come from the same loop; any other is left to smo, from
-the start.
+in common are made once. A machine whose steps end by themselves, and whose solution float64 values then bear out, has the
+solution that smo would have found, bit for bit where its kernel values come from the same loop and its steps are no more than
+smo takes in a round; any other is left to smo, from the start.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,13 @@ from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded, is_close
 from svmkit.solvers.smo_state import rhos_of
 
-#: Steps of a machine at most: so many a variable, but always as many as the second number. Most take one a variable or fewer.
+#: Steps of a machine, by a high guess: so many a variable, but always as many as the second number. Most take one a variable
+#: or fewer.
 _STEPS, _LEAST_STEPS = 16, 5000
+#: Variables that the steps of a machine go over at most, and those of a call before its last: a twentieth of a second's work.
+_MOST_WORK = 1 << 24
+#: More steps than machines take.
+_NO_END = 1 << 62
 #: Where no bias is free, and from twice that where it is, smo is done before its first step.
 _DONE_AT_ONCE = 1.0
 #: Kernel values among single classes that are kept for other machines, 64 MB.
@@ -40,27 +44,26 @@ class SmallMachines:
         self._room = _KEPT_VALUES
 
     def work(self, n: int) -> float:
-        """The variables that the steps of a machine of ``n`` examples go over, at most; inf where smo has to train it."""
-        return float(n * _most_steps(n)) if n <= by_need.MOST_WHOLE else np.inf
+        """The variables that steps of a machine of ``n`` examples go over, by a high guess; inf where smo has to train it."""
+        return float(n * max(_LEAST_STEPS, _STEPS * n)) if n <= by_need.MOST_WHOLE else np.inf
 
     @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
-        """How those end that do; None where smo is done before its first step."""
+        """How the first of them end, as many as a call trains, at least one; None where smo is done before its first step."""
         if eps >= _DONE_AT_ONCE:
             return None
-        sizes, rows = machines.sizes, self._engine.rows
-        budgets = _most_steps(sizes)
-        bounds = machines.y * machines.upper
+        rows, bounds = self._engine.rows, machines.y * machines.upper
         boxes = Boxes(
             starts=machines.starts,
-            budgets=budgets if max_iter is None else np.minimum(max_iter, budgets),
             y=machines.y,
             lower=np.minimum(0.0, bounds),
             upper=np.maximum(0.0, bounds),
             diagonal=self._diagonal[machines.examples],
         )
-        ended = self._ended(machines, boxes, bias == "free", 0.5 * eps)
-        beta, product, evaluations, starts = ended.beta, ended.product, ended.evaluations, machines.starts[:-1]
+        ended = self._ended(machines, boxes, bias == "free", 0.5 * eps, _NO_END if max_iter is None else max_iter)
+        machines, boxes = machines.part(0, len(ended.steps)), boxes.part(0, len(ended.steps))
+        sizes, starts = machines.sizes, machines.starts[:-1]
+        beta, product, evaluations = ended.beta, ended.product, ended.evaluations
         if self._engine.kernel.kind == LINEAR:
             product = products_by_w(rows, machines.examples, machines.starts, beta)
             evaluations = evaluations + sizes * np.add.reduceat((beta != 0.0).astype(np.int64), starts)
@@ -80,14 +83,18 @@ class SmallMachines:
             converged &= is_balanced(*sums)
         return SeveralEnded(converged, beta, rho, certificates, ended.steps, evaluations)
 
-    def _ended(self, machines: Several, boxes: Boxes, bias: bool, eps: float) -> Ended:
-        """All of them, those of one first class in a call."""
-        ended = Ended.room_for(boxes)
+    def _ended(self, machines: Several, boxes: Boxes, bias: bool, eps: float, most_steps: int) -> Ended:
+        """The first of them, those of one first class after another, until the work of a call is done."""
+        ended, work, reached = Ended.room_for(boxes), _MOST_WORK, 0
         firsts = np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist()
-        for first, last in pairwise([*firsts, len(boxes.budgets)]):
+        for first, last in pairwise([*firsts, len(machines.positive)]):
+            if work <= 0:
+                break
+            own = ended.part(boxes.starts, first, last)
             blocks = self._blocks(machines.part(first, last))
-            train_machines(blocks, boxes.part(first, last), bias, eps, ended.part(boxes.starts, first, last))
-        return ended
+            reached += train_machines(blocks, boxes.part(first, last), bias, eps, most_steps, _MOST_WORK, work, own)
+            work -= int(own.steps @ machines.sizes[first:last])
+        return ended.part(boxes.starts, 0, reached)
 
     def _blocks(self, machines: Several) -> Blocks:
         """Of machines with one first class."""
@@ -123,8 +130,3 @@ def small_machines(rows: Rows, kernel: Kernel, sizes: list[int]) -> SmallMachine
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, max(small)) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout))
-
-
-def _most_steps(n: Any) -> Any:
-    """Of a machine of ``n`` examples; or of each of several."""
-    return np.maximum(_LEAST_STEPS, _STEPS * n)

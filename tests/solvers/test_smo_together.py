@@ -85,7 +85,7 @@ def assert_same(found: FitResult, expected: FitResult) -> None:
 
 KERNELS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear", "C": 0.02},
-    "polynomial": {"kernel": "polynomial", "gamma": 0.2, "coef0": 1.0, "degree": 2},
+    "polynomial": {"kernel": "polynomial", "gamma": 0.2, "coef0": 1.0, "degree": 2, "C": 0.1},
     "rbf": {},
     "sigmoid": {"kernel": "sigmoid", "gamma": 0.01},
 }
@@ -111,6 +111,31 @@ def test_neither_threads_nor_company_make_a_difference(n_threads: int, monkeypat
     parallel.use_threads(n_threads)
     monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     assert_same(fit(DATA, CONFIG), expected)
+
+
+@pytest.mark.parametrize("work", [300, 3000])
+def test_a_call_that_has_done_its_work_leaves_the_rest_to_the_next(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = fit(DATA, CONFIG)
+    monkeypatch.setattr(smo_together, "_MOST_WORK", work)
+    together = count_together(monkeypatch)
+    assert_same(fit(DATA, CONFIG), expected)
+    assert len(together) == len(expected.machines)
+
+
+def test_machines_of_more_steps_than_a_round_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features on scales far apart, as of unscaled data: their solutions are others than smo's, to the tolerance as good."""
+    data = classes([20, 25, 30, 35], spread=2.0)
+    data = replace(data, rows=data.rows._replace(data=data.rows.data * 5.0 ** (data.rows.indices % 3)))
+    config = replace(CONFIG, kernel="linear", C=0.1)
+    together = count_together(monkeypatch)
+    found = fit(data, config)
+    assert all(together)
+    assert sum(machine.steps > 20_000 for machine in found.machines) >= 2
+    alone(monkeypatch)
+    for one, other in zip(found.machines, fit(data, config).machines, strict=True):
+        assert one.status is other.status is Status.CONVERGED
+        assert one.certificate.violation <= config.eps
+        assert_allclose(one.certificate.dual, other.certificate.dual, atol=one.certificate.gap + other.certificate.gap)
 
 
 def test_machines_whose_rows_are_nearly_all_needed() -> None:
