@@ -40,8 +40,8 @@ _ROUNDING = 2.0**-51
 _HUGE = 1e38
 #: Values looked at before all are.
 _FIRST = 256
-#: Words to a nonzero, at most.
-_WORDS_SHARE = 0.75
+#: Words to a nonzero, at most: a word takes AVX2 as long as a nonzero in float32, and half as long as one in float64.
+_WORDS_SHARE = 0.75 if BYTES else 1.0
 #: Nonzeros that are looked at, or packed, in one go.
 _PIECE_NONZEROS = 1 << 18
 

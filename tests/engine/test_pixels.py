@@ -68,7 +68,7 @@ def test_which_rows_are_taken() -> None:
     assert form(Rows.from_dense(np.zeros((3, 7)))) == "binary"
     lonely = np.zeros((40, 60))
     lonely[:, ::4] = 7.0  # a word for every nonzero
-    assert form(Rows.from_dense(lonely)) == "table"
+    assert form(Rows.from_dense(lonely)) == ("table" if words.BYTES else "pixels")
     assert form(Rows.from_dense(np.hstack([X, np.zeros((40, 5000)), X]))) == "sorted"
 
 
