@@ -143,7 +143,7 @@ def _is_blurred(found: Certificate, largest: float, weights2: float, curvature: 
     From max |K_ii|, Σ coefficient², βᵀKβ and Σ C_i over the examples that miss their margin. Errors of responses do not cancel
     in the primal: the solution was made from the same values.
     """
-    of_dual = float32_margin(largest, weights2**2) + _TYPICAL_ERROR * abs(curvature)  # Σ_ij (β_i β_j)² is (Σ β²)²
+    of_dual = float32_margin(largest, weights2 * weights2) + _TYPICAL_ERROR * abs(curvature)  # Σ_ij (β_i β_j)² is (Σ β²)²
     of_response = _TYPICAL_ERROR * largest * sqrt(weights2)
     clear = of_dual + of_response * at_stake <= _SHARE_OF_ERROR * found.gap and of_response <= _SHARE_OF_ERROR * found.violation
     return not clear  # also where a figure is nan

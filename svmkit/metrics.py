@@ -100,12 +100,14 @@ def rest_auc(truth: Floats, labels: Ints, decisions: Floats) -> float:
 
 def mean_squared_error(truth: Floats, predicted: Floats) -> float:
     """Mean of (truth − predicted)²."""
-    return float(np.mean((truth - predicted) ** 2)) if len(truth) else nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.mean((truth - predicted) ** 2)) if len(truth) else nan
 
 
 def squared_correlation(truth: Floats, predicted: Floats) -> float:
     """Squared correlation coefficient, from raw sums as LIBSVM forms it; nan if either side is constant."""
-    n, p, t = float(len(truth)), predicted, truth
-    cross = n * float(p @ t) - float(p.sum()) * float(t.sum())
-    spread = (n * float(p @ p) - float(p.sum()) ** 2) * (n * float(t @ t) - float(t.sum()) ** 2)
-    return cross * cross / spread if spread else nan
+    n, p, t = len(truth), predicted, truth
+    with np.errstate(over="ignore", invalid="ignore"):
+        cross = n * (p @ t) - p.sum() * t.sum()
+        spread = (n * (p @ p) - p.sum() ** 2) * (n * (t @ t) - t.sum() ** 2)
+        return float(cross * cross / spread) if spread else nan

@@ -34,6 +34,10 @@ _COMPRESSIONS = (
     (b"\xfd7zXZ\0", "xz", "lzma"),
     (b"\x28\xb5\x2f\xfd", "zstd", "compression.zstd"),
 )
+#: What undoes one stream, of the modules whose own files take a stream that is damaged, but for the first, for the end.
+_ONE_STREAM = {"bz2": "BZ2Decompressor", "lzma": "LZMADecompressor"}
+#: Bytes that are decompressed in one go.
+_CHUNK = 1 << 20
 
 
 def read_bytes(path: str) -> bytes:
@@ -75,6 +79,10 @@ def _read_all(descriptor: int) -> bytes | mmap.mmap:
 def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:
     undo = _imported(path, name, module)
     try:
+        if module in _ONE_STREAM:
+            chunks = (bytes(content[place : place + _CHUNK]) for place in range(0, len(content), _CHUNK))
+            streams = _Streams(lambda n: next(chunks, b""), getattr(undo, _ONE_STREAM[module]))
+            return b"".join(iter(lambda: streams.some(_CHUNK), b""))
         whole: bytes = undo.decompress(content)
         return whole
     except MemoryError:
@@ -111,7 +119,10 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
         raw.look_ahead(max(len(magic) for magic, _, _ in _COMPRESSIONS))
         for magic, name, module in _COMPRESSIONS:
             if raw.head.startswith(magic):
-                yield _reader(path, raw, _imported(path, name, module).open(raw).read1, name)
+                undo = _imported(path, name, module)
+                one = _ONE_STREAM.get(module)
+                some = _Streams(raw.some, getattr(undo, one)).some if one else undo.open(raw).read1
+                yield _reader(path, raw, some, name)
                 return
         yield _reader(path, raw, raw.some, "")
     except OSError as error:
@@ -146,6 +157,33 @@ def _reader(path: str, raw: _Raw, some: Callable[[int], bytes], compression: str
         return b"".join(parts)
 
     return read
+
+
+class _Streams:
+    """Compressed streams one after another, as parallel compressors write them, zeros between them; nothing else may follow."""
+
+    def __init__(self, raw: Callable[[int], bytes], begin: Callable[[], Any]) -> None:
+        """``raw(n)`` gives at most n compressed bytes, none at the end; ``begin()`` what undoes a stream."""
+        self._raw, self._begin, self._stream = raw, begin, begin()
+
+    def some(self, n: int) -> bytes:
+        """At most n bytes, none at the end. Raises EOFError where a stream is cut short, and what the module raises."""
+        while True:
+            more = b""
+            if self._stream.eof:
+                more = self._stream.unused_data.lstrip(b"\0")
+                while not more and (raw := self._raw(_CHUNK)):
+                    more = raw.lstrip(b"\0")
+                if not more:
+                    return b""
+                self._stream = self._begin()
+            elif self._stream.needs_input:
+                more = self._raw(_CHUNK)
+                if not more:
+                    raise EOFError("compressed data ended before the end of a stream")
+            found: bytes = self._stream.decompress(more, n)
+            if found:
+                return found
 
 
 class _Raw(io.RawIOBase):

@@ -49,6 +49,8 @@ MOST_FEATURES = 4096
 _FIRST_S = 0.5
 #: By so much s grows each round, up to the second number / eps: what violates KKT by more than eps then is rounding.
 _GROWTH, _LARGEST_S = 2.0, 1e4
+#: No solution is nearer than this.
+_LEAST_EPS = 1e-20
 #: After how many steps on a sample the next one takes over, wherever s is.
 _SAMPLE_STEPS = 30
 #: The s where dual coordinate ascent leads near the optimum.
@@ -338,7 +340,7 @@ def _end_round(state: State) -> None:
     There what steps have kept up to date is computed anew, without the rounding that they left.
     """
     centre = np.clip(state.pulled(), 0.0, 1.0)
-    last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / state.eps)
+    last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / max(state.eps, _LEAST_EPS))
     F, beta = state.y - state.products, state.y * state.upper * centre
     state.promised = inf
     if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:

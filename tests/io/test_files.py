@@ -18,7 +18,7 @@ import pytest
 
 from svmkit.cli import files
 from svmkit.errors import DataError, OutputError
-from svmkit.io.files import atomic_output, check_writable, read_bytes
+from svmkit.io.files import atomic_output, check_writable, open_bytes, read_bytes
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1\n" * 500
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
@@ -57,6 +57,32 @@ def test_damaged_compressed_data_are_refused_with_a_reason(tmp_path: Path, name:
     with pytest.raises(DataError, match=f"its {name} data are damaged or cut short") as caught:
         read_bytes(str(path))
     assert caught.value.summary == f"can't open input file {path}"
+
+
+@pytest.mark.parametrize("name", COMPRESSORS)
+@pytest.mark.parametrize("damage", ["cut", "flipped", "junk"])
+def test_a_later_stream_that_is_damaged_is_no_end(tmp_path: Path, name: str, damage: str) -> None:
+    first, second = COMPRESSORS[name](TEXT), bytearray(COMPRESSORS[name](TEXT))
+    if damage == "cut":
+        del second[-10:]
+    elif damage == "flipped":
+        second[len(second) // 2] ^= 0xFF
+    else:
+        second += b"junk"
+    path = tmp_path / "data"
+    path.write_bytes(first + second)
+    with pytest.raises(DataError, match=f"its {name} data are damaged or cut short"):
+        read_bytes(str(path))
+    with pytest.raises(DataError, match=f"its {name} data are damaged or cut short"), open_bytes(str(path)) as read:
+        list(iter(lambda: read(1000), b""))
+
+
+def test_zeros_between_xz_streams_and_behind_them_are_nothing(tmp_path: Path) -> None:
+    path, padding = tmp_path / "data", bytes(8)
+    path.write_bytes(lzma.compress(TEXT) + padding + lzma.compress(b"1 1:1\n") + padding)
+    assert read_bytes(str(path)) == TEXT + b"1 1:1\n"
+    with open_bytes(str(path)) as read:
+        assert b"".join(iter(lambda: read(1000), b"")) == TEXT + b"1 1:1\n"
 
 
 def test_zstd_is_read_or_refused_by_name(tmp_path: Path) -> None:

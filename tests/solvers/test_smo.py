@@ -11,9 +11,11 @@ import pytest
 import zoo
 
 from svmkit.certificate import certify
-from svmkit.data import Ints
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Ints, Rows
 from svmkit.engine import active, by_need, kernels, packed
 from svmkit.errors import UsageError
+from svmkit.fit import fit
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
 from svmkit.solvers.base import run as solve
@@ -422,3 +424,21 @@ def test_the_way_to_w_is_cut_into_short_calls(bias: str, monkeypatch: pytest.Mon
     assert primal[-1] < 0.9 * primal[0]
     one, other = smo.solution(whole), smo.solution(cut)
     assert (one.coef.tobytes(), one.rho) == (other.coef.tobytes(), other.rho)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "polynomial"])
+@pytest.mark.parametrize("eps", [1e-16, 1e-308])
+def test_a_tolerance_beyond_all_numbers_ends_all_the_same(kernel: str, eps: float) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 3)) * [1.0, 20.0, 300.0]
+    data = Dataset(Rows.from_dense(X), np.where(X[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0))
+    found = fit(data, TrainConfig(kernel=kernel, gamma=1e-3, C=100.0, eps=eps, time_limit_s=3.0))
+    assert found.status in (Status.STALLED, Status.TIME_LIMIT, Status.CONVERGED)
+    assert found.seconds < 6.0
+    assert np.isfinite(found.certificate.primal)
+
+
+def test_kernel_values_that_overflow_end_a_small_training() -> None:
+    data = Dataset(Rows.from_dense(np.array([[1e5], [3.0]])), np.array([1.0, -1.0]))
+    found = fit(data, TrainConfig(kernel="polynomial", gamma=1.0, degree=50))
+    assert found.status is Status.STALLED
