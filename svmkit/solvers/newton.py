@@ -47,10 +47,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 MOST_FEATURES = 4096
 #: The first s: the loss is smoothed over margins two apart.
 _FIRST_S = 0.5
-#: By so much s grows each round, up to the second number / eps: what violates KKT by more than eps then is rounding.
-_GROWTH, _LARGEST_S = 2.0, 1e4
-#: No solution is nearer than this.
-_LEAST_EPS = 1e-20
+#: By so much s grows each round, up to the second number / eps, no eps below the third: what violates KKT by more is rounding.
+_GROWTH, _LARGEST_S, _LEAST_EPS = 2.0, 1e4, 1e-20
 #: After how many steps on a sample the next one takes over, wherever s is.
 _SAMPLE_STEPS = 30
 #: The s where dual coordinate ascent leads near the optimum.
