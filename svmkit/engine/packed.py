@@ -293,8 +293,9 @@ def suited(left: Rows, basis: Rows, kernel: Kernel) -> tuple[Real, Layout]:
 def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: bool = True) -> Layout:
     """Which loops suit rows against those of a basis: by their features, how crowded these are, and what the values are.
 
-    The special loops need both to be of their kind; otherwise those on the left decide, unless the basis is too wide. Where
-    products are too coarse in float32, differences are taken, unless they may not.
+    The special loops need both to be of their kind; otherwise the basis decides, unless the others are too wide: a few of these
+    may be asked for again, and should have the same values. Where products are too coarse in float32, differences are taken,
+    unless they may not.
     """
     both = (left,) if left is basis else (left, basis)
     layout = _layout_in_float32(both, kernel) if real == "f4" and may_differ else None
@@ -330,8 +331,8 @@ def _layout_for_products(both: Sequence[Rows]) -> Layout:
 def _form_of(both: Sequence[Rows]) -> Form:
     if max(rows.n_features for rows in both) >= TABLE_FEATURES:
         return "sorted"
-    left, width = both[0], both[0].n_features + 1
-    crowded = len(left.indices) * TILE_FEATURES > TILED_NONZEROS * left.n * width
+    basis, width = both[-1], both[-1].n_features + 1
+    crowded = len(basis.indices) * TILE_FEATURES > TILED_NONZEROS * basis.n * width
     return "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
 
 
