@@ -142,11 +142,11 @@ class Interior:
             self.ended = self._ridge > _LAST_RIDGE
             return
         mu = _mu(at.below, at.above, at.z, at.t)
-        beta, _, z, t = equations.moves(at.below * at.z, at.above * at.t)
-        share = self._longest(beta, z, t)
         if not mu > 0.0:  # as near as numbers tell
             self.ended = True
             return
+        beta, _, z, t = equations.moves(at.below * at.z, at.above * at.t)
+        share = self._longest(beta, z, t)
         after = _mu(at.below + share * beta, at.above - share * beta, at.z + share * z, at.t + share * t)
         aim = mu * (after / mu) ** 3
         beta, nu, z, t = equations.moves(at.below * at.z + beta * z - aim, at.above * at.t - beta * t - aim)
@@ -199,7 +199,7 @@ class _Equations:
         beta = self._solved(-self._stationary - z_excess / at.below + t_excess / at.above)
         if self._ones is not None:
             with np.errstate(divide="ignore", invalid="ignore"):  # an overflow comes out nan, which ends the steps
-                nu = float(np.divide(beta.sum() + self._off, self._ones.sum()))
+                nu = float((beta.sum() + self._off) / self._ones.sum())
                 beta = beta - nu * self._ones
         return beta, nu, (-z_excess - at.z * beta) / at.below, (at.t * beta - t_excess) / at.above
 

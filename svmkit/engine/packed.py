@@ -352,7 +352,7 @@ def _special(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
 
 
 def _special_of(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
-    """Counting for rbf where every value is 1, and not too many to a row ; or small whole numbers. Both with AVX2."""
+    """Counting for rbf where every value is 1, and not too many to a row; or small whole numbers. Both with AVX2."""
     if rows.n_features >= TABLE_FEATURES or rows.precomputed or rows.form == "dense":
         return None
     longest = int(np.diff(rows.indptr).max(initial=0))

@@ -1,4 +1,4 @@
-"""Rows of small whole numbers as words of some, for the loops of pixels.py; and which rows may be taken for such.
+"""Rows of small whole numbers, several to a word, for the loops of pixels.py; and which rows may be taken for such.
 
 Values must be counts 0 … 255 of one unit (``UNITS``). Text with six digits holds 255ths to 5e-7; where that is all there is to
 a row's distance from whole numbers, and small enough to keep rbf values within ``ERROR``, such rows are taken as well, in

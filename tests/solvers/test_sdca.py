@@ -15,7 +15,7 @@ from golden_data import GOLDEN, TOOLS, dataset_of, needs_tools, numbers
 
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.engine import active, kernels, packed, rng
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
@@ -337,3 +337,11 @@ def test_other_rows_than_the_training_rows_are_still_refused_a_certificate() -> 
     assert certificates(plain, moved, config("linear", bias="none"))[0].gap > 0
     with pytest.raises(DataError, match="is no example of the data"):
         certificates(exact, moved, config("linear", bias="none"))
+
+
+def test_coefficients_whose_fourth_power_is_no_number_have_a_certificate() -> None:
+    """Of a run that is cut short, whose float32 certificate is looked at for blur."""
+    data = Dataset(Rows.from_dense(np.zeros((2, 1))), np.array([-67.0, -58.0]))
+    found = fit(data, TrainConfig(solver="sdca", kernel="linear", lam=1e-100, eps=1e-12, time_limit_s=1e-9))
+    assert found.status is Status.TIME_LIMIT
+    assert found.certificate.gap == found.certificate.primal - found.certificate.dual

@@ -53,6 +53,7 @@ def parse(argv: list[str]) -> Call:
     if len(arguments.rest) < 3:
         raise Usage
     call.test, call.model, call.output = arguments.rest[:3]
+    call.quiet |= call.output == "-"  # there the answers are written, and nothing else
     return call
 
 

@@ -82,6 +82,7 @@ def parse(argv: list[str]) -> Call:
         raise Usage
     call.data = arguments.rest[0]
     call.model = arguments.rest[1] if len(arguments.rest) > 1 else _model_name(call.data)
+    call.quiet |= call.model == "-"  # there the model is written, and nothing else
     return call
 
 

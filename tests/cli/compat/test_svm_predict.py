@@ -175,6 +175,12 @@ def test_streams(folder: Path) -> None:
     assert (process.returncode, out) == (0, (GOLDEN / "two.s0t2.out").read_bytes())
 
 
+def test_answers_on_standard_output_stand_there_alone(folder: Path) -> None:
+    argv = [str(GOLDEN / "two.t"), str(GOLDEN / "two.s0t2.model"), "-"]
+    out, _ = start("svm-predict", argv, folder, stdout=subprocess.PIPE).communicate()
+    assert out == (GOLDEN / "two.s0t2.out").read_bytes()
+
+
 def test_standard_input_is_read_once(folder: Path) -> None:
     outcome = ours("svm-predict", ["-", "-", "o"], folder)
     assert outcome == Outcome(

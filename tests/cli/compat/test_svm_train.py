@@ -269,6 +269,11 @@ def test_standard_input(packed: bool, folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "m").read_bytes() == ours("svm-train", ["two", "m"], folder).files["m"]
 
 
+def test_a_model_on_standard_output_stands_there_alone(folder: Path) -> None:
+    out, _ = start("svm-train", ["two", "-"], folder, stdout=subprocess.PIPE).communicate()
+    assert out == ours("svm-train", ["two", "m"], folder).files["m"]
+
+
 def test_an_unwritable_model_is_refused_before_training(folder: Path) -> None:
     outcome = ours("svm-train", ["two", "folder"], folder)
     assert (outcome.code, outcome.out, outcome.first_error) == (1, "", "can't save model to file folder")
