@@ -2,8 +2,8 @@
 
 Where features are not scaled, a polynomial kernel's values lie so far apart that pair steps do not get near the optimum in any
 number; a few dozen Newton steps do. (Where its monomials are few, steps on w are the better way: smo_w.py.) They are taken one
-at a time, since calls of ``advance`` are short, while β stays where it was. It then goes where they have led, if the primal
-objective is less there.
+at a time, since calls of ``advance`` are short, while β stays where it was. It then goes where they have led, if it is better
+off there.
 """
 
 from __future__ import annotations
@@ -75,10 +75,9 @@ def _arrive(state: State) -> None:
     state.interior = None
     take(state, current(state)[0])
     note(state)
-    before, least = state.variables.whole.beta, state.least_primal
+    before = state.variables.whole.beta
     take(state, beta)
-    note(state)
-    if state.least_primal < least:
+    if note(state):
         state.least_after = state.violation
         state.pace.hurry(state.steps, state.violation)
     elif not met:

@@ -1,14 +1,15 @@
 """The state of a block SMO run, and any β as its solution: F in float64, the primal objective, the best β seen.
 
-A run that stalls ends with the least primal objective it has seen. A small violation is no sign of a good β where rounding
-alone makes a larger one, for β = 0 has one of at most 2.
+A run that stalls ends with the least primal objective it has seen, or of those as good the one of least violation: a point
+inside the box, near some of its ends, has all rows for support vectors. A small violation alone is no sign of a good β, for
+β = 0 has one of at most 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +44,26 @@ class Block:
     steps: int = 0
 
 
+#: By less than such a share two primal objectives are as good, and the violation decides.
+_ALIKE = 1e-6
+
+
+class Best(NamedTuple):
+    """A β, with its primal objective and violation."""
+
+    beta: Floats
+    primal: float
+    violation: float
+
+
 @dataclass
 class State:
     """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
     of a block; ``K_is_whole``: it has all of them. ``by_need``: rows of K of a small problem. ``known``: at the
     end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β of ``least_primal``. ``w_features``: in how many f is linear, 0 if that does not serve; ``to_w``: the way to
-    w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``:
-    steps through the interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the
-    least violation.
+    ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if that does not serve;
+    ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``: steps through the
+    interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the least violation.
     """
 
     problem: Problem
@@ -81,7 +93,7 @@ class State:
     evaluations_before: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     least_primal: float = np.inf
-    best: Floats | None = None
+    best: Best | None = None
     to_w: Any = None
     interior: tuple[Ints, Interior] | None = None
     least_after: float = np.inf
@@ -138,14 +150,21 @@ def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None
 
 
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
-def note(state: State) -> None:
-    """Keeps β where its primal objective, by F just evaluated in float64, is the least so far."""
-    whole = state.variables.whole
+def note(state: State) -> bool:
+    """Keeps β where its primal objective, by F just evaluated in float64, is clearly the least so far; or where its violation
+    is less, and the objective not clearly more than the least. Whether it does.
+    """
+    whole, best = state.variables.whole, state.best
     slack = whole.F + (0.0 - best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0)
     loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
     primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
-    if primal < state.least_primal:
-        state.least_primal, state.best = primal, whole.beta.copy()
+    state.least_primal = min(state.least_primal, primal)
+    alike = _ALIKE * abs(state.least_primal)
+    calmer = best is not None and state.violation < best.violation and primal <= state.least_primal + alike
+    better = calmer or primal < (inf if best is None else best.primal - alike)
+    if better:
+        state.best = Best(whole.beta.copy(), primal, state.violation)
+    return better
 
 
 def return_to_the_best(state: State) -> None:
@@ -155,7 +174,7 @@ def return_to_the_best(state: State) -> None:
             take(state, beta)
             note(state)
     if state.best is not None:
-        take(state, state.best)
+        take(state, state.best.beta)
     by_w, state.by_w = state.by_w, None
     if by_w is not None and primal_of(state.problem, by_w) < (1.0 - NOISE) * primal_of(state.problem, solution_of(state)):
         state.by_w = by_w

@@ -59,6 +59,18 @@ def test_a_tolerance_beyond_rounding_leaves_no_traces_of_the_way() -> None:
     assert beyond.certificate.violation <= 1e-13
 
 
+@pytest.mark.parametrize("C", [1e4, 1e7])
+def test_a_run_that_stalls_at_the_optimum_is_not_left_inside(C: float) -> None:
+    """Where points of the interior are better by less than anybody asked for, all their rows are support vectors."""
+    X, y = zoo.points(150, 4, seed=2, noise=0.3)
+    problem = zoo.problem(X, y, Kernel(RBF, 0.25), C)
+    near, beyond = (solve(smo, problem, smo.Options(), eps=eps) for eps in (1e-8, 1e-14))
+    assert beyond.status is Status.STALLED
+    assert beyond.solution.n_support == near.solution.n_support < 150
+    assert beyond.certificate.violation <= 1e-9
+    assert beyond.certificate.primal <= (1 + 1e-9) * near.certificate.primal
+
+
 def test_where_rounding_hides_the_optimum_of_such_a_polynomial_the_best_is_returned() -> None:
     problem = unscaled(120, 1.0, "free")
     found = solve(smo, problem, smo.Options(), eps=1e-3)
