@@ -28,8 +28,8 @@ STEP, POSITIVES, BASINS, BATCH, SEED, ROWS, N_COUNTS = range(7)
 HIGHEST = 1e250
 #: Responses looked at together, and how many should lie in both windows.
 CHUNK, FEW, MANY = 64, 24, 96
-#: Steps towards both edges before they are looked for among the responses near by.
-NEWTON_STEPS = 4
+#: Steps towards both edges, at most, before they are looked for among the responses near by.
+MOST_STEPS = 40
 #: Newton's method finds the level to this share of its size, and an edge is a response where they differ by this share.
 PRECISION, ROUNDING = 1e-11, 1e-14
 
@@ -205,18 +205,28 @@ def _edges_near(c: Any, weight: Any, split: Any, volume: Any, u: Any, v: Any, re
 
 @helper()
 def _find_edges(c: Any, weight: Any, near: Any, numbers: Any, counts: Any) -> None:
-    """Both basins' edges: a few steps of Newton's method from where they were, then exactly, among the responses near by."""
+    """Both basins' edges: Newton's method from where they were, then exactly, among the responses near by.
+
+    Newton's steps rise both edges to the volume, and tilt them, one down and the other up, to equal weights. A step of sbp may
+    have moved nearly all responses alike, or some far, so that the weight to a unit of width is judged anew from tilt to tilt,
+    and a tilt is at most twice as long as the last, or half as long where that went too far. Where these steps led astray, the
+    edges are looked for about where they were, further and further away.
+    """
     split, volume, n = counts[POSITIVES], numbers[NU] * len(c) / numbers[SCALE], len(c)
     u, v, reach = numbers[EDGE], numbers[EDGE_NEGATIVE], max(numbers[REACH], 1e-9 * volume / n)
-    for _ in range(NEWTON_STEPS):
+    density, longest, off_before, tilt = numbers[DENSITY], 4.0 * reach, 0.0, 0.0
+    for _ in range(MOST_STEPS):
         mass_p, total_p = _covered(c, weight, 0, split, u)
         mass_n, total_n = _covered(c, weight, split, n, v)
         if mass_p + mass_n == 0.0:
-            break
-        rise = (volume + total_p + total_n - mass_p * u - mass_n * v) / (mass_p + mass_n)
-        tilt = (mass_p - mass_n) / numbers[DENSITY] if numbers[DENSITY] > 0.0 else 0.0
-        tilt = min(max(tilt, -8.0 * reach), 8.0 * reach)
-        u, v = u + rise - tilt, v + rise + tilt
+            mass_p, total_p = _covered(c, weight, 0, split, HIGHEST)
+            mass_n, total_n = _covered(c, weight, split, n, HIGHEST)
+        rise, off = (volume + total_p + total_n - mass_p * u - mass_n * v) / (mass_p + mass_n), mass_p - mass_n
+        if tilt != 0.0 and density > 0.0:
+            density = min(max((off_before - off) / tilt, 0.25 * density), 4.0 * density)
+        longest *= 0.5 if off * off_before < 0.0 else 2.0
+        tilt = min(max(off / density if density > 0.0 else off, -longest), longest)
+        u, v, off_before = u + rise - tilt, v + rise + tilt, off
         if abs(rise) + abs(tilt) < 0.25 * reach:
             break
     count = -1
@@ -225,8 +235,9 @@ def _find_edges(c: Any, weight: Any, near: Any, numbers: Any, counts: Any) -> No
         if count >= 0:
             break
         reach *= 4.0
+        u, v = numbers[EDGE], numbers[EDGE_NEGATIVE]
     numbers[DENSITY] = count / (2.0 * reach)
-    numbers[REACH] = reach * (0.7 if count > MANY else 1.5 if count < FEW else 1.0)
+    numbers[REACH] = reach * (min(0.7, MANY / count) if count > MANY else 1.5 if count < FEW else 1.0)
 
 
 @helper()

@@ -101,3 +101,27 @@ def test_what_is_owed_is_added(real: str) -> None:
     for begin, end in ((100, 33_000), (33_000, n)):
         water.add_owed[real](K, np.array([0, 3]), owed, 40_000, begin, end, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_are_found_however_far_responses_move(weighted: bool) -> None:
+    """A hundred moves of whole classes by far more than the distances between responses, as with a smooth kernel.
+
+    What is looked at about the edges has to stay narrow, or to become so again: else all responses are sorted each time.
+    """
+    rng = np.random.default_rng(11)
+    n, positives = 4_000, 300
+    c, weight = rng.normal(size=n), rng.uniform(0.2, 3.0, n) if weighted else np.ones(n)
+    numbers, counts = np.zeros(level.N_NUMBERS), np.zeros(level.N_COUNTS, np.int64)
+    numbers[[level.SCALE, level.NU]] = 1.0, 0.05
+    counts[[level.POSITIVES, level.BASINS]] = positives, 2
+    near, looked_at = np.empty((2, n)), []
+    for _ in range(100):
+        c[:positives] += rng.normal() + 0.01 * rng.normal(size=positives)
+        c[positives:] += rng.normal() + 0.01 * rng.normal(size=n - positives)
+        level.find_level(c, weight, near, numbers, counts)
+        edge = np.where(np.arange(n) < positives, numbers[level.EDGE], numbers[level.EDGE_NEGATIVE])
+        height = level.fill_volume(c, weight, positives, 2, 0.05 * n).level
+        assert edge[[0, -1]].mean() == pytest.approx(height, rel=1e-12)
+        looked_at.append(np.count_nonzero(np.abs(c - edge) < numbers[level.REACH]))
+    assert np.mean(looked_at) <= 2 * level.MANY
