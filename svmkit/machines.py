@@ -115,6 +115,8 @@ class Machines:
         lost = np.zeros(rows.n, dtype=bool)
         for column, (i, j) in enumerate(self.pairs):
             own = np.flatnonzero((classes == i) | (classes == j))
+            if len(own) == 0:
+                continue  # a call costs something even so
             first = classes[own] == i
             f = self.solver.extend(self._states[column], seen.take(own), np.where(first, 1.0, -1.0), weight[own])
             decisions[own, column] = f

@@ -30,6 +30,9 @@ WINDOW = 10_000
 
 #: Chunks that wait while one is learned.
 _AHEAD = 2
+#: Examples a pair of classes that a call learns at least, where so many are there: by each call machines pack anew what they
+#: keep.
+_LEAST_CALL = 64
 
 
 @dataclass
@@ -66,8 +69,9 @@ def learn_stream(
 ) -> StreamResult:
     """Learns all ``passes`` over the stream, or until a limit (``max_iter`` counts rows) or ``interrupted()``.
 
-    Errors count the first pass only: later ones see nothing new. Between calls the solver learns as many examples as take about
-    50 ms. Raises DataError, with its place, for an example that cannot be learned.
+    Errors count the first pass only: later ones see nothing new. Between looks at the limits the solver learns as many
+    examples as take about 50 ms, or as spread what a call costs. Raises DataError, with its place, for an example that cannot
+    be learned.
     """
     course = _Course(machines, limits, interrupted, listener)
     status: Status | None = None
@@ -94,7 +98,7 @@ class _Course:
         self._clock = Clock()
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
-        self._budget = 1
+        self._budget = self._least_call = _LEAST_CALL * max(1, len(machines.labels) // 2)
         self._mark, self._looks = 1024, Marks(1, 1.01)
         self._told_at, self._told_rows = 0.0, 0
         self._due_s = listener.every_s
@@ -142,7 +146,7 @@ class _Course:
         if took_s < CALL_S / 2 and n == self._budget:
             self._budget *= 2
         elif took_s > 2 * CALL_S:
-            self._budget = max(1, n // 2)
+            self._budget = max(self._least_call, n // 2)
 
     def _allowed(self) -> int:
         """Rows until something may have to be done."""

@@ -138,7 +138,7 @@ def test_snapshots_are_the_models_of_the_first_rows(tmp_path: Path) -> None:
 
 def test_snapshots_by_the_clock_come_once_for_the_same_rows() -> None:
     saved: list[int] = []
-    learn(data(), listener=Listener(on_snapshot=lambda model, rows: saved.append(rows), snapshot_s=1e-9))
+    learn(data(2000), listener=Listener(on_snapshot=lambda model, rows: saved.append(rows), snapshot_s=1e-9))
     assert len(saved) == len(set(saved)) > 3
     assert saved == sorted(saved)
 
@@ -186,6 +186,24 @@ def test_kernel_evaluations_end_a_stream_at_the_same_row_however_fast_it_goes(mo
     fewer = n - 1 - n // 100
     assert fewer == 0 or learn(data(1000), limits=Limits(max_iter=fewer)).last.kernel_evaluations < most
     assert found.last.kernel_evaluations >= most
+
+
+@cases
+def test_calls_are_not_too_many_however_long_each_takes(labels: Ints, multiclass: str, monkeypatch: Any) -> None:
+    """By each a solver packs anew what it keeps; and no machine is called for nothing."""
+    monkeypatch.setattr(stream, "CALL_S", 1e-9)
+    machines, sizes = Machines(replace(CONFIG, multiclass=multiclass), labels), []
+    extend = machines.solver.extend
+
+    def counted(state: Any, rows: Rows, *more: Any) -> Floats:
+        sizes.append(rows.n)
+        return extend(state, rows, *more)
+
+    monkeypatch.setattr(machines.solver, "extend", counted)
+    found = learn_stream(machines, [chunks(data(2000, labels))])
+    assert found.rows == 2000
+    assert min(sizes) > 0
+    assert len(sizes) <= len(machines.pairs) * (2000 / 64 + 20)  # and those up to rows at which something is due
 
 
 def test_the_limit_of_kernel_evaluations_is_each_machines() -> None:
