@@ -1,4 +1,4 @@
-"""Pools of examples whose labels are asked for: LIBSVM lines, all with any label or ``?``, or all without one; with their text."""
+"""Pools of examples whose labels are asked for: LIBSVM lines, all labelled (with ``?``, too) or none, and their text."""
 
 from __future__ import annotations
 
