@@ -61,12 +61,14 @@ def naive(case: Problem, iterations: int, bundle: int) -> tuple[list[Floats], in
     return seen, counted
 
 
+@pytest.mark.parametrize("cache_mb", [1.0, 0.01], ids=["K is kept", "K does not fit"])
 @pytest.mark.parametrize("bundle", [2, 5, 20])
 @pytest.mark.parametrize("C", [0.05, 1.0, 10.0])
-def test_the_points_are_those_of_a_plain_run(C: float, bundle: int) -> None:
+def test_the_points_are_those_of_a_plain_run(C: float, bundle: int, cache_mb: float) -> None:
     case = unbiased(60, C * np.random.default_rng(1).uniform(0.5, 2.0, 60))
     expected, counted = naive(case, 25, bundle)
-    state = wolfe.start(case, wolfe.Options(bundle=bundle), 1e-12, 0)
+    state = wolfe.start(case, wolfe.Options(bundle=bundle, cache_mb=cache_mb), 1e-12, 0)
+    assert (state.K is not None) == (cache_mb == 1.0)
     for alpha in expected:
         progress = wolfe.advance(state, 1)
         assert state.alpha == pytest.approx(alpha, abs=1e-6 * np.abs(alpha).max())
