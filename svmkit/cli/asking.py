@@ -266,7 +266,7 @@ def _learn(
         def on_label(progress: Progress, labels: int) -> None:
             if not reporter.quiet and time.perf_counter() >= due[0]:
                 due[0] = time.perf_counter() + _REPORT_EVERY_S
-                reporter.note(f"{labels:,} labels, {report.counted(progress.n_support)}")
+                reporter.note(f"{report.counted(labels, 'label')}, {report.counted(progress.n_support, 'support vector')}")
 
         return learn_pool(
             learner,
@@ -296,7 +296,8 @@ def _report(
         "oracle_log": log,
     }
     done = report.ended(result.status)
-    line = f"{done}: {row.labels:,} labels of the pool ({result.n_asked:,} asked for), {report.counted(result.model.n_support)}"
+    line = f"{done}: {report.counted(row.labels, 'label')} of the pool ({result.n_asked:,} asked for), "
+    line += report.counted(result.model.n_support, "support vector")
     line += "; no model written" if model is None else f"; {model} written"
     if held_out is not None:
         line += report.held_out(values, row.holdout_error, held_out.n)

@@ -23,6 +23,7 @@ from svmkit.cli.options import (
     threads_option,
 )
 from svmkit.cli.progress import Reporter
+from svmkit.cli.report import counted
 from svmkit.config import TrainConfig
 from svmkit.errors import DataError, OutputError, UsageError
 from svmkit.solvers import NAMES
@@ -319,7 +320,9 @@ def _run(
 
     def progress(seconds: float, now: Progress) -> None:
         reporter.show(
-            lambda elapsed: f"{label}: {seconds:.1f} s, {now.steps:,} iterations, {now.kernel_evaluations:.3g} evaluations"
+            lambda elapsed: (
+                f"{label}: {seconds:.1f} s, {counted(now.steps, 'iteration')}, {now.kernel_evaluations:.3g} evaluations"
+            )
         )
 
     fitted = fit(

@@ -232,7 +232,7 @@ class _Snapshots:
 def _line(row: StreamRow) -> str:
     return (
         f"{row.seconds:.0f} s, {row.rows:,} examples, {row.rows_per_s:,.0f} a second, {_errors(row)}, "
-        f"{report.counted(row.n_support)}, {row.memory_mb:,.0f} MB"
+        f"{report.counted(row.n_support, 'support vector')}, {row.memory_mb:,.0f} MB"
     )
 
 
@@ -256,7 +256,8 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
         "model": saved.path if saved.written else None,
     }
     done = report.ended(result.status)
-    line = f"{done} in {row.seconds:.3g} s: {row.rows:,} examples, {_errors(row)}, {report.counted(result.model.n_support)}"
+    line = f"{done} in {row.seconds:.3g} s: {report.counted(row.rows, 'example')}, {_errors(row)}, "
+    line += report.counted(result.model.n_support, "support vector")
     where = "model on stdout" if saved.path == "-" else f"{saved.path} written"
     line += f"; {where if saved.written else 'no model written'}"
     if held_out is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import click
 
 from svmkit.cli.cold_start import ColdStart
+from svmkit.cli.report import counted
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
 
@@ -107,10 +108,10 @@ class MachineProgress:
         config = self.reporter.config
         assert config is not None
         parts = [f"machine {self.current + 1} of {self.total}"] if self.total > 1 else []
-        parts += [f"{elapsed:.1f} s", f"{progress.steps:,} iterations"]
+        parts += [f"{elapsed:.1f} s", counted(progress.steps, "iteration")]
         if math.isfinite(progress.violation):
             parts.append(f"violation {progress.violation:.3g} (stops at {config.eps:g})")
-        parts.append(f"{progress.n_support:,} support vectors")
+        parts.append(counted(progress.n_support, "support vector"))
         if config.max_iter is not None:
             parts.append(f"at most {max(0, config.max_iter - progress.steps):,} iterations left")
         if config.time_limit_s is not None:

@@ -131,7 +131,8 @@ def class_labels(model: Model) -> list[list[int | str]]:
 def solver_line(result: SolverResult) -> str:
     """One machine's training in a few words."""
     return (
-        f"{result.status.value} in {result.seconds:.3g} s, {result.steps:,} iterations, primal {result.certificate.primal:.8g}"
+        f"{result.status.value} in {result.seconds:.3g} s, {counted(result.steps, 'iteration')}, "
+        f"primal {result.certificate.primal:.8g}"
     )
 
 
@@ -141,11 +142,12 @@ def training_line(result: FitResult, written: str) -> str:
     why = "the kernel is not positive semidefinite" if math.isfinite(found.primal) else "kernel values overflow"
     gap = f"gap {found.gap:.3g}" if math.isfinite(found.gap) else f"no gap ({why})"
     return (
-        f"{ended(result.status)} in {result.seconds:.3g} s: {result.steps:,} iterations, {counted(result.model.n_support)}, "
+        f"{ended(result.status)} in {result.seconds:.3g} s: {counted(result.steps, 'iteration')}, "
+        f"{counted(result.model.n_support, 'support vector')}, "
         f"{gap}, violation {found.violation:.3g}; {written}"
     )
 
 
-def counted(n_support: int) -> str:
-    """That many support vectors, in words."""
-    return f"{n_support:,} support vector{'' if n_support == 1 else 's'}"
+def counted(number: int, what: str) -> str:
+    """That many of them, in words: 1 iteration, 1,000 iterations."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
