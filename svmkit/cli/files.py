@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
-from svmkit.errors import UsageError
+from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
@@ -57,13 +57,14 @@ def read_training(path: str, config: TrainConfig, reporter: Reporter) -> Dataset
 def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter) -> tuple[Dataset, Dataset | None]:
     """The examples to train on and those held out: another file's, or a random fraction of these.
 
-    Raises UsageError for a fraction that leaves nothing on one side, or as ``fraction`` does.
+    Raises UsageError for a fraction that leaves nothing on one side, or as ``fraction`` does, and DataError for a file without
+    kernel values against every example where the kernel is precomputed.
     """
     if holdout is None:
         return dataset, None
     share = fraction(holdout)
     if share is None:
-        return dataset, read_data(holdout, reporter, precomputed=config.kernel == "precomputed")
+        return dataset, _read_held_out(holdout, dataset, config, reporter)
     import numpy as np
 
     from svmkit.engine import rng
@@ -73,6 +74,15 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
         raise UsageError(f"--holdout {holdout}: {dataset.n} examples leave nothing on one side")
     order = rng.permutation(config.seed, _HELD_OUT, dataset.n)
     return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
+
+
+def _read_held_out(path: str, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> Dataset:
+    held_out = read_data(path, reporter, precomputed=config.kernel == "precomputed")
+    needed, there = int(dataset.rows.serial.max(initial=0)), held_out.rows.gram.shape[1]
+    if held_out.n and needed > there:
+        detail = f"{path}: has kernel values against training rows up to {there}, but there are rows up to {needed} to train on"
+        raise DataError("Wrong input format: sample_serial_number out of range", detail)
+    return held_out
 
 
 def fraction(text: str) -> float | None:

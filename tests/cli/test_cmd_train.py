@@ -320,6 +320,7 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "-c", "1", "--lambda", "1"], 2, "--lambda"),
         (["good", "m", "-t", "1", "-d", "2147483648"], 2, "-d"),
         (["huge", "m"], 1, "huge: example 2 has -2e+150 for feature 7: values above 1e+150"),
+        (["kernel", "m", "-t", "4", "--holdout", "narrow"], 1, "narrow: has kernel values against training rows up to 1"),
         (["huge-kernel", "m", "-t", "4"], 1, "huge-kernel: example 1 has 1e+200 for feature 2: values above 1e+150"),
     ],
 )
@@ -328,6 +329,8 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     (tmp_path / "bad").write_text("1 1:2\n1 1:x\n")
     (tmp_path / "huge").write_text("1 1:1e150\n-1 1:1 7:-2e150\n")
     (tmp_path / "huge-kernel").write_text("1 0:1 1:1 2:1e200\n-1 0:2 1:1e200 2:1\n")
+    (tmp_path / "kernel").write_text("1 0:1 1:1 2:0\n-1 0:2 1:0 2:1\n")
+    (tmp_path / "narrow").write_text("1 0:1 1:1\n-1 0:2 1:0\n")
     (tmp_path / "empty").write_text("")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     done = svmkit("train", *args, cwd=tmp_path)
