@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +15,10 @@ from svmkit.errors import UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.model import answers
 from svmkit.pairs import group_classes, with_bias
+from svmkit.schedule import side_by_side
 from svmkit.trace import Status
 from svmkit.training import OnMachines, OnProgress, later
+from svmkit.turns import Turn, run_in_turn
 
 
 class Folds(NamedTuple):
@@ -65,31 +67,39 @@ def cross_validate(
 ) -> Floats:
     """What a model of all other folds predicts for each example, (n,) in file order; ``on_fit`` is called after each fold.
 
-    ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold, as in svm-train. The answer
-    is nan, wrong for any label, where nothing is left to train on (every example is a class of its own) and after an
-    interruption. With ``every_fold`` the models of folds that hold nothing out are trained too, as svm-train does; nobody needs
-    them.
+    Folds may be trained side by side, with the same results, unless there is a time limit; whoever listens hears of them in
+    order, but from any thread. ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold,
+    as in svm-train. The answer is nan, wrong for any label, where nothing is left to train on (every example is a class of its
+    own) and after an interruption. With ``every_fold`` the models of folds that hold nothing out are trained too, as svm-train
+    does; nobody needs them.
     """
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
     began = time.perf_counter()
-    for first, last in pairwise(split.starts):
+
+    def validate(number: int, turn: Turn) -> None:
+        first, last = split.starts[number : number + 2]
         held_out = split.order[first:last]
         others = np.concatenate([split.order[:first], split.order[last:]])
-        if len(others) == 0 or (len(held_out) == 0 and not every_fold):
-            continue
+        if interrupted() or len(others) == 0 or (len(held_out) == 0 and not every_fold):
+            return
+        heard = later(on_progress, time.perf_counter() - began)
         found = fit(
             dataset.take(others),
             config,
-            interrupted=interrupted,
-            on_progress=later(on_progress, time.perf_counter() - began),
-            on_machines=on_machines,
-            on_mapping=on_mapping,
-            on_warning=on_warning,
+            interrupted=lambda: turn.stopped() or interrupted(),
+            on_progress=heard and (lambda seconds, progress: turn.say(partial(heard, seconds, progress), passing=True)),
+            on_machines=on_machines and (lambda count, each: turn.say(partial(on_machines, count, each))),
+            on_mapping=lambda doing: turn.say(partial(on_mapping, doing), passing=True),
+            on_warning=lambda text: turn.say(partial(on_warning, text)),
         )
         if found.status is Status.INTERRUPTED:
-            break
+            return
         if on_fit is not None:
-            on_fit(found)
+            turn.say(partial(on_fit, found))
         predictions[held_out] = answers(found.model, dataset.rows.take(held_out))
+
+    sizes = (dataset.n - np.diff(split.starts)).tolist()
+    beside = config.time_limit_s is None and side_by_side(dataset.rows, sizes, [[number] for number in range(len(sizes))])
+    run_in_turn(validate, len(sizes), beside)
     return predictions

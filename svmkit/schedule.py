@@ -1,4 +1,7 @@
-"""Which machines of a model are trained in one call, whether on a thread each, and the time that this has taken so far."""
+"""Which machines of a model are trained in one call, whether on a thread each, and the time that this has taken so far.
+
+Folds of a cross-validation go side by side by the rule for machines that are trained alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines trained side by side: the model, what listeners hear, limits and errors are those of one after another."""
+"""Machines and folds trained side by side: models, what listeners hear, limits and errors are those of one after another."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from svmkit.certificate import UNKNOWN
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
+from svmkit.errors import DataError
 from svmkit.fit import fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
@@ -113,12 +114,13 @@ def test_model_text_and_results_are_those_of_one_thread(solver: str, capfd: pyte
     assert ".*" in outcomes[0][-1].out
 
 
-def test_cross_validation_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("k", [3, 5], ids=["folds by themselves", "folds side by side"])
+def test_cross_validation_says_the_same(k: int, capfd: pytest.CaptureFixture[str]) -> None:
     outcomes = []
     for n_threads in (1, 2):
         parallel.use_threads(n_threads)
         text = TrainingText(False, 20, CONFIG)
-        split = folds(DATA.y, 3, np.random.default_rng(2).integers(2**31, size=2 * DATA.n).tolist().__iter__().__next__)
+        split = folds(DATA.y, k, np.random.default_rng(2).integers(2**31, size=2 * DATA.n).tolist().__iter__().__next__)
         answers = cross_validate(
             DATA,
             CONFIG,
@@ -130,7 +132,45 @@ def test_cross_validation_says_the_same(capfd: pytest.CaptureFixture[str]) -> No
         )
         outcomes.append((answers.tolist(), capfd.readouterr()))
     assert outcomes[0] == outcomes[1]
-    assert outcomes[0][1].out.count("Total nSV") == 3
+    assert outcomes[0][1].out.count("Total nSV") == k
+
+
+@pytest.mark.parametrize(("limit_s", "most"), [(None, 2), (1000.0, 1)])
+def test_folds_really_are_trained_side_by_side(limit_s: float | None, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But one after another where each has a share of the time."""
+    data, lock = classes([600, 600]), threading.Lock()
+    both, running = threading.Barrier(most, timeout=20), [0]
+    start = solvers.solver("smo").start
+    seen = []
+
+    def start_together(*args: Any) -> Any:
+        with lock:
+            running[0] += 1
+        both.wait()
+        seen.append(running[0])
+        both.wait()
+        with lock:
+            running[0] -= 1
+        return start(*args)
+
+    solver_with(monkeypatch, start=start_together)
+    config = replace(CONFIG, time_limit_s=limit_s)
+    assert not np.isnan(cross_validate(data, config, folds(data.y, 4, lambda: 0))).any()
+    assert seen == [most] * 4
+
+
+def test_folds_stop_where_one_fails_or_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, calls = classes([600, 600]), []
+
+    def fails(*args: Any) -> Any:
+        calls.append(args)
+        raise DataError("that one")
+
+    solver_with(monkeypatch, start=fails)
+    with pytest.raises(DataError, match="that one"):
+        cross_validate(data, CONFIG, folds(data.y, 8, lambda: 0))
+    assert len(calls) <= 2
+    assert np.isnan(cross_validate(data, CONFIG, folds(data.y, 8, lambda: 0), interrupted=lambda: True)).all()
 
 
 def test_progress_is_of_the_first_unfinished_machine_in_time_that_only_grows(monkeypatch: pytest.MonkeyPatch) -> None:
