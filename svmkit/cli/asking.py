@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from svmkit.cli import ENVIRONMENT, files, report
+from svmkit.cli import ENVIRONMENT, files, report, streams
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
@@ -108,10 +108,10 @@ class Person:
         """Asks until one of the labels is the answer; None at the end of input."""
         self._reporter.note(f"row {row + 1}: {text}")
         while not give_up():
-            click.echo(f"label ({' or '.join(self._labels)}; end of input to stop)? ", err=True, nl=False)
+            streams.tell(f"label ({' or '.join(self._labels)}; end of input to stop)? ", end="")
             answer = self._lines.next(give_up)
             if not answer:
-                click.echo(err=True)
+                streams.tell("")
                 return None
             if answer.strip().removeprefix("+") in self._labels:
                 return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -63,4 +63,5 @@ class Interrupts:
             raise SystemExit(128 + signum)
         self.signum = signum
         if not self.quiet:
-            os.write(2, _NOTICE)  # stderr's buffer may be in use by the code that the signal cut into
+            with suppress(OSError):  # full, or its reader has gone
+                os.write(2, _NOTICE)  # stderr's buffer may be in use by the code that the signal cut into

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -103,7 +104,8 @@ def _exit_code(action: Callable[[], Any]) -> int:
         sys.stdout.flush()
         return code
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except SvmkitError as error:
         return _say(str(error), error.exit_code)
@@ -125,7 +127,7 @@ def _exit_code(action: Callable[[], Any]) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    streams.last_words(f"svmkit: {message}")
+    streams.tell(f"svmkit: {message}")
     return code
 
 

@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-import click
-
+from svmkit.cli import streams
 from svmkit.cli.cold_start import ColdStart
 from svmkit.cli.report import counted
 from svmkit.config import TrainConfig
@@ -58,7 +57,7 @@ class Reporter:
 
         with self._lock:
             width = shutil.get_terminal_size().columns - 1
-            click.echo(f"\r{text[:width]}\x1b[K", err=True, nl=False)
+            streams.tell(f"\r{text[:width]}\x1b[K", end="")
             self._open_line = True
 
     def doing(self, what: str) -> None:
@@ -73,7 +72,7 @@ class Reporter:
         """A line of its own."""
         with self._lock:
             self._end_line()
-            click.echo(f"svmkit: {text}", err=True)
+            streams.tell(f"svmkit: {text}")
 
     def warn(self, text: str) -> None:
         """A warning, shown whatever ``quiet`` says."""
@@ -81,7 +80,7 @@ class Reporter:
 
     def _end_line(self) -> None:
         if self._open_line:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            streams.tell("\r\x1b[K", end="")
             self._open_line = False
 
 

@@ -37,10 +37,10 @@ def complaint(error: OSError) -> str:
     return f"{'standard output' if error.filename is None else error.filename}: {error.strerror or error}"
 
 
-def last_words(text: str) -> None:
-    """Writes a line to standard error, or nothing where that is full or lost."""
+def tell(text: str, end: str = "\n") -> None:
+    """Writes ``text`` to standard error; where that is full, or its reader has gone, the work goes on unheard."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(text, end=end, file=sys.stderr, flush=True)
     except OSError:
         forget(sys.stderr)
 

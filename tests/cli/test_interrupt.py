@@ -19,13 +19,13 @@ from svmkit.io.model_libsvm import read_model
 
 
 @contextmanager
-def training(*args: object, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+def training(*args: object, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
     """A training that would take very long."""
     with subprocess.Popen(
         [sys.executable, "-m", "svmkit", "train", "-c", "1e8", "-e", "1e-12", "--solver", "pair", *map(str, args)],
         stdin=stdin,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     ) as running:
         try:
@@ -56,6 +56,19 @@ def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> No
     assert "INTERRUPTED" in err
     assert read_model(str(model)).n_support == report["n_support"]
     assert svmkit("predict", "-q", data, model).returncode == 0
+
+
+def test_the_model_so_far_is_saved_where_nobody_hears_of_it(tmp_path: Path) -> None:
+    data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with training("--trace", trace, data, model, stderr=writing) as running:
+        os.close(writing)
+        wait_for(trace, running)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert read_model(str(model)).n_support
 
 
 def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -56,9 +58,32 @@ def test_output_that_does_not_fit_is_an_error(tool: str, unbuffered: str, data: 
     assert done.stderr.endswith("standard output: File too large\n")
 
 
-def test_a_full_standard_error_does_not_end_in_a_traceback(data: Path, tmp_path: Path) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*process("--version").args[:3], "train", "nothing", str(tmp_path / "m")], stderr=full, timeout=60, check=False
-        )
-    assert done.returncode == 1
+@contextmanager
+def lost(how: str) -> Iterator[int]:
+    """What to write to where nobody will hear it: a full disk, or a pipe whose reader has gone."""
+    if how == "full":
+        with open("/dev/full", "wb") as full:
+            yield full.fileno()
+        return
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+@pytest.mark.parametrize("how", ["full", "reader gone"])
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["train", "nothing", "m"], 1),
+        (["train", "--colour", "blobs", "m"], 2),
+        (["train", "-w7", "2", "blobs", "m"], 0),
+        (["train", "--solver", "lasvm", "--stream", "-g", "1", "-c", "1", "blobs", "m"], 0),
+    ],
+)
+def test_a_lost_standard_error_changes_nothing_else(args: list[str], code: int, how: str, data: Path, tmp_path: Path) -> None:
+    with lost(how) as stderr:
+        command = [sys.executable, "-m", "svmkit", *args]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=stderr, cwd=data.parent, timeout=60, check=False)
+    assert done.returncode == code
+    assert (tmp_path / "m").exists() == (code == 0)

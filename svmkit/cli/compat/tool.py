@@ -76,7 +76,7 @@ def inform(text: str) -> None:
 
 def warn(text: str) -> None:
     """Writes a line to standard error, or nothing where that is full or lost."""
-    streams.last_words(text)
+    streams.tell(text)
 
 
 def check_input(path: str, complaint: str) -> None:
@@ -138,7 +138,7 @@ def _show_usage(complaint: str, usage: str) -> int:
 def _fail(text: str) -> int:
     """Says ``text``."""
     _flush()
-    streams.last_words(text)
+    streams.tell(text)
     return 1
 
 
