@@ -9,6 +9,7 @@ example, label included, is taken to be that example.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from svmkit.certificate import balanced
 from svmkit.data import Dataset, Floats, Ints, stack
 from svmkit.errors import ModelError, UsageError
 from svmkit.matching import find_rows, foreign_rows
-from svmkit.model import REST, Model
+from svmkit.model import REST, Machine, Model
 from svmkit.pairs import group_classes, usable_examples
 from svmkit.problem import LINEAR, PRECOMPUTED, Problem
 
@@ -30,6 +31,14 @@ class Warm:
     dataset: Dataset
     place: Ints
     n_added: int
+
+    @cached_property
+    def machines(self) -> dict[tuple[int | None, ...], Machine]:
+        """The model's, each by the labels that it tells apart, positive first; None stands for the rest."""
+        labels = self.model.labels
+        assert labels is not None
+        own = ((int(labels[a]), None if b == REST else int(labels[b])) for a, b in self.model.pairs)
+        return dict(zip(own, self.model.machines, strict=True))
 
 
 def check_solver(name: str) -> None:
@@ -95,13 +104,11 @@ def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, proble
     more than two classes apart in the other way.
     """
     model, wanted = warm.model, (int(labels[i]), None if j == REST else int(labels[j]))
-    assert model.labels is not None
     if (j == REST) != (model.multiclass == "ovr") and len(labels) > 2 and model.n_class > 2:
         raise UsageError(f"--init: the model has machines of the kind --multiclass {model.multiclass}; train with that")
-    own = [(int(model.labels[a]), None if b == REST else int(model.labels[b])) for a, b in model.pairs]
     beta = np.zeros(warm.dataset.n)
-    for classes, machine in zip(own, model.machines, strict=True):
-        if wanted in (classes, classes[::-1]):
-            np.add.at(beta, warm.place[machine.index], machine.coef if classes == wanted else -machine.coef)
+    for classes, sign in ((wanted, 1.0), (wanted[::-1], -1.0)):
+        if (machine := warm.machines.get(classes)) is not None:
+            np.add.at(beta, warm.place[machine.index], sign * machine.coef)
     alpha = np.clip(problem.y * beta[examples], 0.0, problem.upper)
     return balanced(alpha, problem.y) if problem.bias == "free" else alpha
