@@ -90,12 +90,15 @@ class Machines:
         return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
 
     def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Bools:
-        """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,)."""
+        """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,).
+
+        Raises DataError, with none of them learned, for a weight or a value that the machines or their map cannot take.
+        """
         with np.errstate(over="ignore"):
             weight = weight * self._factors[classes]
         costs(self._C, weight)
-        self.rows += rows.n
         seen = rows if self.map is None else dense_rows(self.map.transform(rows))
+        self.rows += rows.n
         if self._votes:
             return self._learn_pairs(rows, seen, classes, weight)
         firsts = [classes == i for i, _ in self.pairs]

@@ -116,10 +116,7 @@ class _Course:
         while first < len(used):
             last = min(len(used), first + self._allowed())
             began = self.seconds()
-            here = used[first:last]
-            whole = last - first == chunk.dataset.n
-            rows = chunk.dataset.rows if whole else chunk.dataset.rows.take(here)
-            wrong = self._machines.learn(rows, classes[here], chunk.dataset.weights[here])
+            wrong = self._learn(chunk, used[first:last], classes)
             self.rows += last - first
             if fresh:
                 self._count(wrong)
@@ -131,6 +128,18 @@ class _Course:
         if fault is not None:
             raise fault
         return None
+
+    def _learn(self, chunk: Chunk, here: Ints, classes: Ints) -> Bools:
+        """Which of the rows ``here`` were predicted wrong. Where they cannot be learned, all before the one to blame are."""
+        data = chunk.dataset
+        rows = data.rows if len(here) == data.n else data.rows.take(here)
+        try:
+            return self._machines.learn(rows, classes[here], data.weights[here])
+        except DataError as error:
+            if len(here) == 1:
+                raise DataError(f"{chunk.where(int(here[0]))}: {error}") from None
+        halves = np.array_split(here, 2)
+        return np.concatenate([self._learn(chunk, half, classes) for half in halves])
 
     def look(self) -> Status | None:
         """Tells what is due; why to stop, or None."""

@@ -15,7 +15,7 @@ from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
-from svmkit.errors import DataError, UsageError
+from svmkit.errors import DataError, OutputError, UsageError
 from svmkit.trace import Status
 
 if TYPE_CHECKING:
@@ -147,17 +147,17 @@ def train_stream(
         files.begin(config.threads, reporter)
         machines = Machines(config, _labels(asked), asked.n_rows, reporter.warn)
         held_out = None if holdout is None else files.read_data(holdout, reporter)
-        saved = _Snapshots(model)
+        saved = _Snapshots(model, reporter.warn)
         with Interrupts(quiet) as stop:
             try:
                 result = _learn(data, machines, asked, trace, saved, reporter, stop.interrupted, lost.append)
-            except DataError:
-                if machines.rows:
+                if result.rows:
+                    saved.write(result.model, result.rows)
+            except (DataError, OutputError) as error:
+                if machines.rows and (saved.written or isinstance(error, DataError)):
                     reporter.note(saved.what_is_left(asked))
                 raise
-            if result.rows:
-                saved.write(result.model, result.rows)
-            elif result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
+            if not result.rows and result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
                 raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
         came, said = result.rows // (asked.passes or 1), asked.n_rows
         if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
@@ -203,22 +203,32 @@ def _learn(
             passes,
             limits=Limits(config.max_iter, config.time_limit_s, config.max_evaluations),
             interrupted=interrupted,
-            listener=Listener(on_row, saved.write, _REPORT_EVERY_S, asked.snapshot_rows, asked.snapshot_s),
+            listener=Listener(on_row, saved.save, _REPORT_EVERY_S, asked.snapshot_rows, asked.snapshot_s),
         )
 
 
 class _Snapshots:
     """MODEL as it is written from time to time, whole each time."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self.path, self._warn = path, warn
         self.written = self._rows = 0
+        self._trouble = False
+
+    def save(self, model: Model, rows: int) -> None:
+        """A snapshot. Where it cannot be written that is told once, and learning goes on: later there may be room."""
+        try:
+            self.write(model, rows)
+        except OutputError as error:
+            if not self._trouble:
+                self._warn(f"{error}; learning goes on without this snapshot")
+            self._trouble = True
 
     def write(self, model: Model, rows: int) -> None:
         from svmkit.io.model_libsvm import write_model
 
         write_model(self.path, model)
-        self.written, self._rows = self.written + 1, rows
+        self.written, self._rows, self._trouble = self.written + 1, rows, False
 
     def what_is_left(self, asked: StreamOptions) -> str:
         """For who has to do with what was saved before an error."""

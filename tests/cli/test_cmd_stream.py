@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from shell import process, strict_json, svmkit, write_blobs
 
-from svmkit.io.model_libsvm import read_model
+from svmkit.errors import OutputError
+from svmkit.io import model_libsvm
+from svmkit.io.model_libsvm import read_model, write_model
+from svmkit.model import Model
 
 STREAM = ("train", "--solver", "perceptron", "--bias", "none", "--stream", "-g", "0.5")
 
@@ -154,7 +157,7 @@ def test_what_standard_streams_cannot_do_is_refused(args: tuple[object, ...], wh
 # --- streams that do not end ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", ["5 1:1", "1 1:1e200", "1 1:x"])
+@pytest.mark.parametrize("line", ["5 1:1", "1 1:1e200", "1 1:x", "1 cost:1e200 1:1", "1 cost:1e-200 1:1"])
 def test_what_stands_before_a_bad_line_is_learned(line: str, data: Path, model: Path) -> None:
     good = data.read_text().splitlines(keepends=True)
     data.write_text("".join(good[:200]))
@@ -165,6 +168,39 @@ def test_what_stands_before_a_bad_line_is_learned(line: str, data: Path, model: 
     assert done.stderr.startswith(f"svmkit: {model} is the model after 200 examples\n")
     assert "line 211" in done.stderr
     assert model.read_bytes() == expected
+
+
+def test_an_example_that_the_map_cannot_take_is_told_by_its_line(data: Path, model: Path) -> None:
+    with data.open("a") as file:
+        file.write("1 1:1e120\n")
+    done = svmkit("train", "--solver", "asset", "--stream", "--map", "fourier", "-g", "1", "--lambda", "0.1", data, model)
+    assert done.returncode == 1
+    assert f"svmkit: {data}, line 501: values up to 1e+120 in size are too large" in done.stderr
+
+
+def test_a_snapshot_that_cannot_be_written_is_missed_and_no_more(
+    data: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told once until there is room again; only the model at the end has to be written."""
+    expected, calls = learned(data, model), []
+
+    def failing(*numbers: int) -> Callable[[str, Model], None]:
+        def write(path: str, found: Model) -> None:
+            calls.append(path)
+            if len(calls) in numbers:
+                raise OutputError(f"can't write {path}: No space left on device")
+            write_model(path, found)
+
+        return write
+
+    monkeypatch.setattr(model_libsvm, "write_model", failing(1, 2, 4))
+    done = svmkit(*STREAM, "--snapshot-rows", 100, data, model)
+    assert (done.returncode, len(calls), done.stderr.count("without this snapshot")) == (0, 6, 2)
+    assert model.read_bytes() == expected
+    monkeypatch.setattr(model_libsvm, "write_model", failing(12))
+    done = svmkit(*STREAM, "--snapshot-rows", 100, data, model)
+    assert done.returncode == 1
+    assert "after 500 examples" in done.stderr
 
 
 def test_what_is_said_of_the_model_after_an_error(data: Path, model: Path) -> None:
