@@ -25,7 +25,7 @@ from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
 from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
-from svmkit.model import Machine, Model, decision_values, predict
+from svmkit.model import Machine, Model, decision_values, decisions_by_part, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 from svmkit.reduced import RIDGE, OnStep, alphas, moved, ridged
 
@@ -50,12 +50,14 @@ class Change:
 
 
 def change(before: Model, after: Model, rows: Rows) -> Change:
-    """What the second model does differently on ``rows``."""
-    f, g = decision_values(before, rows), decision_values(after, rows)
-    apart = np.abs(f - g)
+    """What the second model does differently on ``rows``, which it goes through part by part."""
+    largest, total, size, flipped = 0.0, 0.0, 0, 0
+    for f, g in zip(decisions_by_part(before, rows), decisions_by_part(after, rows), strict=True):
+        apart = np.abs(f - g)
+        largest, total, size = max(largest, float(apart.max(initial=0.0))), total + float(apart.sum()), size + apart.size
+        flipped += int(np.count_nonzero(predict(before, f) != predict(after, g)))
     has_labels = before.labels is not None or before.svm_type == "one_class"
-    flipped = int(np.count_nonzero(predict(before, f) != predict(after, g))) if has_labels else None
-    return Change(float(apart.max(initial=0.0)), float(apart.mean()) if apart.size else 0.0, flipped)
+    return Change(largest, total / max(1, size), flipped if has_labels else None)
 
 
 def compress(

@@ -11,6 +11,7 @@ from oracle import dense_kernel
 from zoo import points
 
 from svmkit import compress as compressing
+from svmkit import model as model_module
 from svmkit import parallel, reduced
 from svmkit.compress import change, compress
 from svmkit.config import TrainConfig
@@ -18,7 +19,7 @@ from svmkit.data import Dataset, Floats, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
-from svmkit.model import Machine, Model, decision_values
+from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part
 from svmkit.problem import POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 from svmkit.reduced import Distance
 
@@ -282,12 +283,16 @@ def test_regression_too() -> None:
     assert change(model, small, model.rows).largest < change(model, compress(model, 4), model.rows).largest
 
 
-def test_change_counts_what_it_says() -> None:
+@pytest.mark.parametrize("held", [1 << 20, 30], ids=["at once", "by parts"])
+def test_change_counts_what_it_says(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, rows = trained(3), fresh()
     other = replace(model, machines=tuple(replace(m, rho=m.rho + 0.25) for m in model.machines))
+    flipped = np.count_nonzero(answers(model, rows) != answers(other, rows))
+    monkeypatch.setattr(model_module, "_DECISIONS_HELD", held)
+    assert len(list(decisions_by_part(model, rows))) == (1 if held > 30 else -(-rows.n // 10))
     found = change(model, other, rows)
     assert (found.largest, found.mean) == pytest.approx((0.25, 0.25))
-    assert 0 < found.flipped < rows.n
+    assert found.flipped == flipped > 0
 
 
 def test_labels_of_one_class_models_may_flip_too() -> None:
