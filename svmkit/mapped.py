@@ -104,7 +104,7 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
             made.transform(rows.part(first, last), features[first:last])
     heed(f"{rows.n:,} examples mapped")
     features[:, made.dim :] = constant
-    maps.refuse_infinite(features, source=dataset.source)
+    maps.refuse_infinite(features, lambda row: f"{dataset.source or 'the data'}, example {row + 1}")
     return replace(dataset, rows=dense_rows(features))
 
 

@@ -268,9 +268,9 @@ def test_features_beyond_single_precision_are_refused_with_their_example(constan
     X = far.rows.to_dense()[:, 1:]
     X[150] *= 1e20
     far = replace(far, rows=Rows.from_dense(X), source="far")
-    with pytest.raises(DataError, match=r"^far: example 151: a mapped feature is not finite: scale the data$"):
+    with pytest.raises(DataError, match=r"^far, example 151: a mapped feature is not finite: scale the data$"):
         fit(dataset, config, holdout=far)
-    with pytest.raises(DataError, match=r"^far: example 151: a mapped feature is not finite"):
+    with pytest.raises(DataError, match=r"^far, example 151: a mapped feature is not finite"):
         fit(replace(far, weight=np.where(np.arange(200) == 150, 0.0, 1.0)), config)
 
 

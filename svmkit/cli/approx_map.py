@@ -11,7 +11,8 @@ from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset
+    from svmkit.data import Chunk, Dataset
+    from svmkit.io.files import Output
     from svmkit.maps import FeatureMap
 
 #: Features that are made at a time, 16 MB, and their text, ten times that at most.
@@ -36,7 +37,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
             feature_map, parts = _made(None, config, reporter), _chunks(data, reporter)
         else:
             dataset = files.read_data(data, reporter)
-            feature_map, parts = _made(dataset, config, reporter), iter([dataset])
+            feature_map, parts = _made(dataset, config, reporter), _whole(dataset)
         n = _write(output, parts, feature_map, reporter)
         if save is not None:
             from svmkit.io.map_file import write_map
@@ -56,24 +57,39 @@ def _made(dataset: Dataset | None, config: TrainConfig, reporter: Reporter) -> F
     return maps.fit(rows, kernel_of(config, rows.n_features), config, y, reporter.doing)
 
 
-def _chunks(data: str, reporter: Reporter) -> Iterator[Dataset]:
+def _chunks(data: str, reporter: Reporter) -> Iterator[Chunk]:
     from svmkit.io.chunks import read_chunks
 
-    return (chunk.dataset for chunk in read_chunks(data, on_warning=reporter.warn))
+    return read_chunks(data, on_warning=reporter.warn)
 
 
-def _write(output: str, parts: Iterator[Dataset], feature_map: FeatureMap, reporter: Reporter) -> int:
+def _whole(dataset: Dataset) -> Iterator[Chunk]:
+    from svmkit.data import Chunk
+
+    yield Chunk(dataset, lambda row: f"{dataset.source}, example {row + 1}")
+
+
+def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, reporter: Reporter) -> int:
     """Writes all parts and returns the number of examples."""
-    from svmkit.io.dense_text import lines
     from svmkit.io.files import atomic_output
 
     n, step = 0, max(1, _VALUES // max(1, feature_map.dim))
     with atomic_output(output) as out:
-        for dataset in parts:
-            for first in range(0, dataset.n, step):
-                last = min(first + step, dataset.n)
-                for text in lines(dataset, first, last, feature_map.transform(dataset.rows.part(first, last))):
-                    out.write(text)
+        for chunk in parts:
+            for first in range(0, chunk.dataset.n, step):
+                last = min(first + step, chunk.dataset.n)
+                _write_some(out, chunk, first, last, feature_map)
                 n += last - first
                 reporter.show(lambda elapsed, n=n: f"{elapsed:.1f} s, {n:,} examples mapped")  # type: ignore[misc]
     return n
+
+
+def _write_some(out: Output, chunk: Chunk, first: int, last: int, feature_map: FeatureMap) -> None:
+    """Writes examples first … last − 1 of the chunk."""
+    from svmkit.io.dense_text import lines
+    from svmkit.maps import refuse_infinite
+
+    features = feature_map.transform(chunk.dataset.rows.part(first, last))
+    refuse_infinite(features, lambda row: chunk.where(first + row))
+    for text in lines(chunk.dataset, first, last, features):
+        out.write(text)

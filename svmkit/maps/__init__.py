@@ -67,13 +67,12 @@ def fit(
     return made
 
 
-def refuse_infinite(features: NDArray[np.float32], first: int = 0, source: str = "") -> None:
-    """Raises DataError where a mapped feature is nan or infinite; row i belongs to example ``first`` + i of ``source``."""
+def refuse_infinite(features: NDArray[np.float32], where: Callable[[int], str]) -> None:
+    """Raises DataError where a mapped feature is nan or infinite; ``where(row)`` says which example that row belongs to."""
     for start in range(0, len(features), _CHECKED_ROWS):
         wrong = np.flatnonzero(~np.isfinite(features[start : start + _CHECKED_ROWS]).all(axis=1))
         if len(wrong):
-            where = f"{source}: " if source else ""
-            raise DataError(f"{where}example {first + start + wrong[0] + 1}: a mapped feature is not finite: scale the data")
+            raise DataError(f"{where(start + int(wrong[0]))}: a mapped feature is not finite: scale the data")
 
 
 def from_dict(stored: dict[str, Any]) -> FeatureMap:

@@ -34,7 +34,7 @@ def errors(feature_map: FeatureMap, sample: Rows, K: Floats) -> Errors:
     Raises DataError where features overflow single precision.
     """
     mapped = feature_map.transform(sample)
-    refuse_infinite(mapped)
+    refuse_infinite(mapped, lambda row: "an example of the sample")
     features = mapped.astype(np.float64)
     missed = K - features @ features.T
     largest = [float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0)) for matrix in (missed, K)]

@@ -151,6 +151,19 @@ def test_a_report_on_features_beyond_single_precision_is_refused(tmp_path: Path)
     assert "a mapped feature is not finite: scale the data" in done.stderr
 
 
+def test_a_line_whose_features_overflow_is_told(data: Path, tmp_path: Path) -> None:
+    """The map is made of other data, and the line is in a later part of the file."""
+    n = 12_000
+    (tmp_path / "far").write_text("1 1:0.5 2:-0.25\n" * n + "-1 1:1e60 2:1e60\n")
+    svmkit(
+        "approx", "--map", "nystroem", "-t", "1", "-d", "1", "-g", "1", "--dim", "4", "--save", "map", data, "o", cwd=tmp_path
+    )
+    done = svmkit("approx", "--load", "map", "far", "o2", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == f"svmkit: far, line {n + 1}: a mapped feature is not finite: scale the data\n"
+    assert not (tmp_path / "o2").exists()
+
+
 def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     options = ("approx", "--report", "-g", "0.5", "--dims", "10,20", "--sample", "30", "--picture")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from svmkit import parallel
 from svmkit.data import Dataset, Rows
-from svmkit.errors import DataError
 from svmkit.io import dense_text
 from svmkit.io.dense_text import lines
 from svmkit.io.libsvm_data import parse_dataset
@@ -68,8 +67,3 @@ def test_random_numbers_come_back_by_our_reader(threads: None, monkeypatch: pyte
     assert np.array_equal(again.weights, dataset.weights[50:350])
     assert dataset.qid is not None
     assert np.array_equal(again.qid, dataset.qid[50:350])
-
-
-def test_what_is_not_finite_is_refused() -> None:
-    with pytest.raises(DataError, match=r"example 2: a mapped feature is not finite"):
-        written([1.0], [float("inf")])
