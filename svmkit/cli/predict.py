@@ -110,8 +110,10 @@ def _number_lines(table: Floats, separator: str) -> Iterable[str]:
 def _header(model: Model) -> str:
     from svmkit.calibrate import supports_probability
 
-    names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)] or ["decision"]
-    if model.labels is not None and supports_probability(model):
+    if model.labels is None:
+        return "label\tdecision"
+    names = [f"{positive}_vs_{negative}" for positive, negative in class_labels(model)]
+    if supports_probability(model):
         names += [f"p_{label}" for label in model.labels.tolist()]
     return "\t".join(["label", *names])
 
@@ -119,7 +121,9 @@ def _header(model: Model) -> str:
 def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]:
     from svmkit.calibrate import probabilities, supports_probability
 
-    columns = [_label_lines(model, labels), _number_lines(decisions, "\t")]
+    columns = [_label_lines(model, labels)]
+    if decisions.shape[1]:  # a model of one class has no machines
+        columns.append(_number_lines(decisions, "\t"))
     if model.labels is not None and supports_probability(model):
         columns.append(_number_lines(probabilities(model, decisions), "\t"))
     return map("\t".join, zip(*columns, strict=True))

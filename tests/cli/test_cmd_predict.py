@@ -166,6 +166,12 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_model_of_one_class_has_no_decision_values(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:1\n1 1:2\n")
+    assert svmkit("train", "-q", tmp_path / "d", tmp_path / "m").returncode == 0
+    assert svmkit("predict", "-q", "--output", "all", tmp_path / "d", tmp_path / "m").stdout == "label\n1\n1\n"
+
+
 def test_numbers_are_as_short_as_read_back_exactly(tmp_path: Path) -> None:
     """Values of every kind; nothing is written of what is refused."""
     (tmp_path / "m").write_text(REGRESSION.replace("rho 0.25", "rho 0").replace("2 1:1", "1 1:1"))

@@ -27,7 +27,7 @@ from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values
 from svmkit.pairs import Pair
-from svmkit.solvers import pair
+from svmkit.solvers import pair, smo
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -312,6 +312,17 @@ def test_at_the_limit_of_iterations_svm_trains_own_steps_always_say_so(capfd: py
     machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
     TrainingText(True, 2, TrainConfig(solver="pair")).machines(1, lambda: iter([(machine, result)]))
     assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n"
+
+
+@pytest.mark.parametrize(("status", "says"), [(Status.MAX_ITER, "reaching max"), (Status.STALLED, "no further progress")])
+def test_a_machine_that_stalls_late_has_not_reached_the_limit(
+    status: Status, says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    problem = named("two rows")
+    result = replace(run(smo, problem, smo.Options(), eps=1e-3), status=status, steps=20_000_000)
+    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
+    TrainingText(True, 1000, TrainConfig(max_iter=30_000_000)).machines(1, lambda: iter([(machine, result)]))
+    assert capfd.readouterr().err.startswith(f"\nWARNING: {says}")
 
 
 def endless(folder: Path) -> list[str]:
