@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Dataset, Floats, Rows
+from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError
 from svmkit.io.doubles import shortest
 from svmkit.io.files import map_bytes
@@ -149,9 +149,20 @@ def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str) -> DataError
 
 def line_of_row(text: NDArray[np.uint8], row: int) -> int:
     """The 1-based line that example ``row`` stands on: comments take lines too."""
-    lines = enumerate(text.tobytes().split(b"\n"), 1)
-    examples = (number for number, line in lines if not line.lstrip(b" \t").startswith(b"#"))
-    return next(number for k, number in enumerate(examples) if k == row)
+    return 1 + int(np.count_nonzero(text[: example_starts(text)[row]] == ord("\n")))
+
+
+def example_starts(text: NDArray[np.uint8]) -> Ints:
+    """Where the lines of examples begin, those that are no comments."""
+    starts = np.concatenate([[0], np.flatnonzero(text == ord("\n")) + 1]).astype(np.int64)
+    starts = starts[starts < len(text)]
+    ends = np.append(starts[1:], len(text))
+    first = text[starts]
+    comment = first == ord("#")
+    for line in np.flatnonzero((first == ord(" ")) | (first == ord("\t"))):  # seldom any
+        comment[line] = text[starts[line] : ends[line]].tobytes().lstrip(b" \t").startswith(b"#")
+    examples: Ints = starts[~comment]
+    return examples
 
 
 def shortest_texts(values: Floats) -> NDArray[np.object_]:

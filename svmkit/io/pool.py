@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from svmkit.data import Dataset, Ints
+from svmkit.data import Dataset
 from svmkit.io.files import map_bytes
-from svmkit.io.libsvm_data import parse_dataset
+from svmkit.io.libsvm_data import example_starts, parse_dataset
 from svmkit.io.sparse_text import Text
 
 _COMMENTS = re.compile(rb"[ \t]*#.*\n?")
@@ -25,7 +25,7 @@ class Pool:
         self._labelled = _begins_with_label(self._text)
         dataset = parse_dataset(self._text, path, labels=self._labelled, unknown_labels=True, on_warning=on_warning)
         self.dataset = Dataset(rows=dataset.rows, y=np.full(dataset.n, np.nan), weight=dataset.weight, source=path)
-        self._starts = _starts(self._text)
+        self._starts = example_starts(self._text)
 
     @property
     def n(self) -> int:
@@ -55,16 +55,3 @@ def _begins_with_label(text: Text) -> bool:
         at = found.end()
     word = head[at:].split(maxsplit=1)
     return not word or b":" not in word[0]
-
-
-def _starts(text: Text) -> Ints:
-    """Where the lines of examples begin."""
-    starts = np.concatenate([[0], np.flatnonzero(text == ord("\n")) + 1]).astype(np.int64)
-    starts = starts[starts < len(text)]
-    first = text[starts]
-    blank = np.flatnonzero((first == ord(" ")) | (first == ord("\t")))
-    comment = first == ord("#")
-    for number in blank:  # seldom any
-        comment[number] = text[starts[number] : starts[number] + 256].tobytes().lstrip(b" \t").startswith(b"#")
-    examples: Ints = starts[~comment]
-    return examples

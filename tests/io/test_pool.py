@@ -19,7 +19,7 @@ FORMS = {
 
 
 def write(path: Path, lines: list[str], end: str = "\n") -> Path:
-    path.write_text("\n".join(["# a comment", *lines[:2], "  # and another", *lines[2:]]) + end)
+    path.write_text("\n".join(["# a comment", *lines[:2], " " * 300 + "# and another", *lines[2:]]) + end)
     return path
 
 
