@@ -54,7 +54,9 @@ class Options:
     delta_max: float = field(
         default=inf, metadata={"help": "reprocess after each example until no violation in S is larger (inf: once)"}
     )
-    budget: int = field(default=0, metadata={"help": "members of S at most, of which the oldest leave; 0: any number"})
+    budget: int = field(
+        default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}
+    )
     finish: bool = field(default=True, metadata={"help": "end by solving for the support vectors to within eps"})
     cache_mb: float = field(default=100.0, metadata={"help": "memory for kernel values among support vectors (-m)"})
 
