@@ -33,7 +33,8 @@ class TrainConfig:
     and the eigenvalues above ``cut`` times the largest, or "fourier", of ``orthogonal`` frequencies or independent ones.
     ``constant`` is the value of one feature more, a bias whose square is penalised. The certificate is then of that problem,
     or, by ``certificate_of``, of the kernel's own.
-    ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads`` 0 means all cores; results are the same.
+    ``solver_options`` are the solver's own knobs as (key, text) pairs. ``threads``, 0 for all cores, is for commands to set for
+    the process (``parallel.use_threads``); results are the same.
     """
 
     svm_type: str = "c_svc"

@@ -42,7 +42,7 @@ ROWS_A_LANDMARK, _LANDMARK_ROWS = 100, 1 << 44
 #: What that SVM has of the config.
 _OF_EXACT = (
     *("kernel", "degree", "gamma", "coef0", "C", "lam", "eps", "cache_mb", "shrinking", "class_weight"),
-    *("time_limit_s", "seed", "threads"),
+    *("time_limit_s", "seed"),
 )
 
 #: Best first; a model of several machines is as good as its worst.

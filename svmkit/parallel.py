@@ -19,7 +19,7 @@ _LOOK_S = 0.1
 
 _threads = 0
 _own = threading.local()
-_pool: list[queue.SimpleQueue[Callable[[], None] | None]] = []
+_pool: list[queue.SimpleQueue[Callable[[], None]]] = []
 
 
 def cores() -> int:
@@ -142,16 +142,17 @@ def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: 
         unwanted.set()
 
 
-def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None] | None]]:
+def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None]]]:
     while len(_pool) < n:
-        inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=_serve, args=(inbox,), daemon=True, name=f"svmkit-{len(_pool)}").start()
         _pool.append(inbox)
     return _pool[:n]
 
 
-def _serve(inbox: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    while (task := inbox.get()) is not None:
+def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        task = inbox.get()
         task()
         del task  # what it worked on must not live until the next one comes
 

@@ -170,23 +170,23 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
 
 
 class Columns:
-    """Rows packed once a layout, to be the columns of many blocks K(left, rows), on any thread; ``real`` is the precision."""
+    """Rows packed once a layout, to be the columns of many blocks K(left, rows) in float64, on any thread."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, real: Real = "f8") -> None:
-        self.rows, self.kernel, self.real = rows, kernel, real
+    def __init__(self, rows: Rows, kernel: Kernel) -> None:
+        self.rows, self.kernel = rows, kernel
         self._packed: dict[Layout, Packed] = {}
 
-    def block(self, left: Rows) -> NDArray[Any]:
+    def block(self, left: Rows) -> Floats:
         """K(left, rows), (left.n, rows.n)."""
         narrow, own = renumbered(left, self.rows)
-        layout = layout_of(narrow, own, self.kernel, self.real)
+        layout = layout_of(narrow, own, self.kernel, "f8")
         basis = self._packed.get(layout) if own is self.rows else None
         if basis is None:
-            basis = pack(own, self.kernel, self.real, layout)
+            basis = pack(own, self.kernel, "f8", layout)
             if own is self.rows:
                 self._packed[layout] = basis
-        out = np.empty((left.n, own.n), dtype=self.real)
-        _fill(self.kernel, pack(narrow, self.kernel, self.real, layout), np.arange(left.n), basis, np.arange(own.n), out)
+        out = np.empty((left.n, own.n))
+        _fill(self.kernel, pack(narrow, self.kernel, "f8", layout), np.arange(left.n), basis, np.arange(own.n), out)
         return out
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite, isnan
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from svmkit.trace import Limits, Progress, Status, TraceRow
 CALL_S = 0.05
 
 
-@runtime_checkable
 class Solver(Protocol):
     """What a module in this folder offers.
 
