@@ -26,6 +26,7 @@ from svmkit.pairs import (
     refuse_huge_values,
     usable_examples,
     with_bias,
+    with_multiclass,
 )
 from svmkit.problem import LINEAR, Kernel
 from svmkit.solvers import solver as solver_named
@@ -131,7 +132,7 @@ def fit(
     clock = Clock()
     on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted, on_mapping)
     map_s = 0.0 if on_map is None else clock.seconds()
-    multiclass = config.multiclass if len(labels) > 2 else "ovo"
+    config = with_multiclass(config, len(labels))
 
     def certified(pair: Pair, result: SolverResult) -> SolverResult:
         if on_map is None or config.certificate_of == "map":
@@ -145,7 +146,7 @@ def fit(
         labels=labels,
         members=members,
         factors=factors,
-        pairs=list(class_pairs(len(labels), multiclass)),
+        pairs=list(class_pairs(len(labels), config.multiclass)),
         solver=module,
         options=options,
         listeners=Listeners(interrupted, on_progress, on_trace, on_machines),
@@ -157,7 +158,7 @@ def fit(
     if on_map is not None:
         model, sv_index = mapped.assemble_mapped(on_map, kernel, labels, members, trained, config)
     else:
-        model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, trained, multiclass)
+        model, sv_index = assemble(dataset.rows, config.svm_type, kernel, labels, members, trained, config.multiclass)
     status = max((part.sums().status for part in trained), key=_BY_MERIT.index, default=Status.CONVERGED)
     return FitResult(model, tuple(trained), status, sv_index, time_spent(trained) + map_s)
 

@@ -20,7 +20,7 @@ from svmkit.config import TrainConfig
 from svmkit.data import NO_ROWS, Bools, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
-from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias
+from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias, with_multiclass
 from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
@@ -49,8 +49,7 @@ class Machines:
     ) -> None:
         self.solver = solver_for_streams(config.solver)
         _check(config, labels)
-        config = with_bias(config, on_warning)
-        self.config = config = replace(config, multiclass=config.multiclass if len(labels) > 2 else "ovo")
+        self.config = config = with_multiclass(with_bias(config, on_warning), len(labels))
         self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
         if config.map is not None:
             self.map, self.kernel = maps.fit(NO_ROWS, self.kernel, config), Kernel(LINEAR)

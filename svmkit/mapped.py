@@ -112,17 +112,16 @@ def assemble_mapped(
     mapped: Mapped, kernel: Kernel, labels: Ints, members: list[Ints], parts: list[Part], config: TrainConfig
 ) -> tuple[Model, Ints]:
     """The model of machines trained on mapped data, and the training row that each of its support vectors is, or −1."""
-    multiclass = config.multiclass if len(labels) > 2 else "ovo"
     trained = [part for part in parts if isinstance(part, Trained)]
     assert len(trained) == len(parts), "mapped data are trained a machine at a time"
     if config.constant:
         trained = [_with_threshold(machine, mapped.map.dim, config.constant) for machine in trained]
     if not isinstance(mapped.map, NystroemMap):
         linear = Kernel(LINEAR)
-        model, sv_index = assemble(mapped.dataset.rows, config.svm_type, linear, labels, members, trained, multiclass)
+        model, sv_index = assemble(mapped.dataset.rows, config.svm_type, linear, labels, members, trained, config.multiclass)
         return replace(model, map=mapped.map), sv_index
     landmarks, s = mapped.map.landmarks, mapped.map.landmarks.n
-    firsts = [0 if multiclass == "ovr" else i for i, _ in class_pairs(len(labels), multiclass)]
+    firsts = [0 if config.multiclass == "ovr" else i for i, _ in class_pairs(len(labels), config.multiclass)]
     copies = max(firsts, default=-1) + 1
     coef = [pulled_back(mapped.map, machine.result.solution) for machine in trained]
     model = Model(
@@ -135,7 +134,7 @@ def assemble_mapped(
         ),
         labels=labels,
         class_counts=np.where(np.arange(len(labels)) < copies, s, 0),
-        multiclass=multiclass,
+        multiclass=config.multiclass,
     )
     return model, np.full(copies * s, -1)
 

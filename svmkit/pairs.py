@@ -61,6 +61,11 @@ def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainCo
     return replace(config, bias=bias)
 
 
+def with_multiclass(config: TrainConfig, n_class: int) -> TrainConfig:
+    """``config`` for so many classes: up to two are one pair, whatever it says of more."""
+    return config if n_class > 2 else replace(config, multiclass="ovo")
+
+
 def bias_of(config: TrainConfig) -> Bias:
     """The config's bias; free where it leaves that open."""
     return "none" if config.bias == "none" else "free"

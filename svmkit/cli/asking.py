@@ -39,11 +39,6 @@ class PoolOptions:
     oracle_log: str | None
     max_labels: int | None
 
-    @classmethod
-    def taken_from(cls, settings: dict[str, Any]) -> PoolOptions:
-        """Those among a command's parameters, which are left with the others."""
-        return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
-
     def wanted(self) -> bool:
         """Whether there is a pool. Raises UsageError for options of one where there is none, or one that cannot be."""
         if self.pool is None:

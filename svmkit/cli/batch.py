@@ -13,7 +13,7 @@ from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Floats, Ints
     from svmkit.fit import FitResult
     from svmkit.warm import Warm
 
@@ -52,9 +52,7 @@ def train_batch(
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
     """``config`` with each class weighted by n/(k n_class), of examples that take part, on top of the weights given."""
-    import numpy as np
-
-    labels, counts = np.unique(np.trunc(dataset.y[dataset.weights > 0]), return_counts=True)
+    labels, counts = class_sizes(dataset)
     factors = counts.sum() / (len(labels) * counts)
     weights = tuple((int(label), float(factor)) for label, factor in zip(labels, factors, strict=True))
     return dataclasses.replace(config, class_weight=config.class_weight + weights)
@@ -62,12 +60,19 @@ def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
 
 def n_machines(dataset: Dataset, config: TrainConfig) -> int:
     """The machines of one model."""
+    from svmkit.model import count_machines
+    from svmkit.pairs import with_multiclass
+
+    n_class = len(class_sizes(dataset)[0])
+    return count_machines(n_class, with_multiclass(config, n_class).multiclass)
+
+
+def class_sizes(dataset: Dataset) -> tuple[Floats, Ints]:
+    """The labels of the examples that are trained on, ascending, and how many have each."""
     import numpy as np
 
-    used = dataset.y if dataset.weight is None else dataset.y[dataset.weight > 0]
-    classes, _ = np.unique(np.trunc(used), return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
-    n_class = len(classes)
-    return n_class if config.multiclass == "ovr" and n_class > 2 else n_class * (n_class - 1) // 2
+    labels, counts = np.unique(np.trunc(dataset.y[dataset.weights > 0]), return_counts=True)
+    return labels, counts
 
 
 def _fit(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from svmkit.cli import files, pictures
+from svmkit.cli.batch import class_sizes
 from svmkit.cli.comparison import Run, document, table
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import (
@@ -19,6 +20,7 @@ from svmkit.cli.options import (
     options_but_the_solver,
     quiet_option,
     refuse_lambda_with_C,
+    refuse_patience_alone,
     stack,
     threads_option,
 )
@@ -106,8 +108,7 @@ def command(
     if seeds < 1:
         raise UsageError(f"--seeds {seeds}: must be at least 1")
     replace(config, seed=config.seed + seeds - 1).check()
-    if config.patience is not None and holdout is None:
-        raise UsageError("--patience watches the held-out error: give --holdout too")
+    refuse_patience_alone(config, holdout)
     files.refuse_shared_input(DATA=data, holdout=holdout)
     configs = _configs(config, solvers, solver_options)
     _check_outputs(outdir, data, *([holdout] if holdout else []))
@@ -169,9 +170,7 @@ def _check_outputs(outdir: str, *inputs: str) -> None:
 
 
 def _check_binary(dataset: Dataset, data: str) -> None:
-    import numpy as np
-
-    n_class = len(np.unique(np.trunc(dataset.y[dataset.weights > 0])))
+    n_class = len(class_sizes(dataset)[0])
     if n_class != 2:
         raise DataError(
             f"{data}: has {n_class} class{'es' if n_class > 1 else ''}; compare works on a problem of two",

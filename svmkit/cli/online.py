@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,11 +41,6 @@ class StreamOptions:
     passes: int | None
     snapshot_rows: int | None
     snapshot_s: float | None
-
-    @classmethod
-    def taken_from(cls, settings: dict[str, Any]) -> StreamOptions:
-        """Those among a command's parameters, which are left with the others."""
-        return cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
 
     def wanted(self, data: str, solver: str, pool: bool) -> bool:
         """Whether DATA is to be learned as a stream; beside a pool it is not. Raises UsageError for options that cannot be."""

@@ -6,7 +6,8 @@ LIBSVM's letters keep LIBSVM's meaning (``-h 0`` is shrinking, so only ``--help`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,7 +15,11 @@ from svmkit.config import BIASES, CERTIFICATES, KERNELS, LANDMARKS, MAPS, MULTIC
 from svmkit.errors import UsageError
 from svmkit.solvers import NAMES as SOLVERS
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 F = TypeVar("F", bound=Callable[..., Any])
+Taken = TypeVar("Taken", bound="DataclassInstance")
 
 #: Settings of every command: only ``--help`` is help, and long lines are used.
 CONTEXT = {"help_option_names": ["--help"], "max_content_width": 120}
@@ -33,6 +38,11 @@ def numbered(names: Sequence[str], **aliases: str) -> Callable[[str], str]:
         return name
 
     return read
+
+
+def taken_from(settings: dict[str, Any], kind: type[Taken]) -> Taken:
+    """The fields of a dataclass among a command's parameters, which are left with the others."""
+    return kind(**{field.name: settings.pop(field.name) for field in fields(kind)})
 
 
 def key_value(text: str) -> tuple[str, str]:
@@ -229,10 +239,16 @@ def refuse_lambda_with_C(ctx: click.Context) -> None:
         raise UsageError("--lambda and -c are two ways to say the same; give one of them")
 
 
-def refuse_given(ctx: click.Context, fields: set[str], why: str) -> None:
-    """Raises UsageError, the option's name and ``why``, where the command line gives one of ``fields``."""
+def refuse_patience_alone(config: TrainConfig, holdout: str | None) -> None:
+    """Raises UsageError where there is no held-out error for --patience to watch."""
+    if config.patience is not None and holdout is None:
+        raise UsageError("--patience watches the held-out error: give --holdout too")
+
+
+def refuse_given(ctx: click.Context, names: set[str], why: str) -> None:
+    """Raises UsageError, the option's name and ``why``, where the command line gives one of ``names``."""
     for option in ctx.command.params:
-        if option.name in fields and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
+        if option.name in names and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"{option.opts[0]} {why}")
 
 

@@ -20,7 +20,9 @@ from svmkit.cli.options import (
     quiet_option,
     refuse_lambda_with_C,
     refuse_options_of_no_map,
+    refuse_patience_alone,
     stack,
+    taken_from,
     threads_option,
 )
 from svmkit.config import TrainConfig
@@ -130,7 +132,7 @@ def command(
     **settings: Any,
 ) -> int:
     """Train a support vector machine on DATA and write it to MODEL."""
-    asked, pool = StreamOptions.taken_from(settings), PoolOptions.taken_from(settings)
+    asked, pool = taken_from(settings, StreamOptions), taken_from(settings, PoolOptions)
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)
@@ -145,8 +147,7 @@ def command(
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
         return cross_validate(data, config, folds, balance=balance, as_json=as_json, quiet=quiet, strict=strict)
-    if config.patience is not None and holdout is None:
-        raise UsageError("--patience watches the held-out error: give --holdout too")
+    refuse_patience_alone(config, holdout)
     model = _model_path(data, model)
     files.refuse_shared_input(DATA=data, init=init, holdout=holdout, pool=pool.pool, oracle=pool.oracle)
     _check_writers(model, trace, as_json)
