@@ -1,7 +1,7 @@
-"""Whether a run of pair steps still comes down: a look now and again at the least violation so far.
+"""Whether a run still comes down: by a look now and again at the least violation so far, and by float64 kernel values.
 
-What counts is a fall to a share of what it was when it last had fallen so far, so small falls add up from look to look. After
-so many looks without one the run has stalled.
+What counts of looks is a fall to a share of what it was when it last had fallen so far, so small falls add up from look to
+look. After so many looks without one the run has stalled.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from math import inf
 #: number. It has stalled after the fourth of looks without a fall to the third.
 _STEPS, _STEPS_EACH, _SHARE, _LOOKS = 5_000_000, 50, 0.8, 4
 _HURRIED_STEPS = 1_000_000
+#: Checks that may fail to halve the violation.
+_FAILURES = 3
 
 
 class Reviews:
@@ -37,3 +39,21 @@ class Reviews:
         """After ``steps`` steps in all, at ``least``: looks come sooner from now on, and the first may be the last."""
         self._every = _HURRIED_STEPS
         self._fallen_to, self._idle, self._next = least, _LOOKS - 1, steps + self._every
+
+
+class Checks:
+    """Of a run that by its own arithmetic was done, by float64 kernel values: ``least`` is the least violation they found."""
+
+    def __init__(self) -> None:
+        self.least = inf
+        self._failed = 0
+
+    def fail(self, violation: float) -> bool:
+        """After a check that found the tolerance not met: whether more than a few have failed to halve the violation.
+
+        Then kernels turn to float64, or where they are float64 already, the run has stalled.
+        """
+        if violation > 0.5 * self.least:
+            self._failed += 1
+        self.least = min(self.least, violation)
+        return self._failed >= _FAILURES

@@ -20,7 +20,7 @@ one basis row.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import nan
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import qp, rng
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution
@@ -47,8 +48,6 @@ BIASES: tuple[Bias, ...] = ("none",)
 _BLOCK = 256
 #: So many active variables or fewer: their kernel block is evaluated once and kept.
 _HELD = 2048
-#: Float64 checks that may fail to halve the violation before kernels turn to float64, and after that before it is a stall.
-_PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class _KernelForm:
         self.evaluations = engine.evaluations
         self.block: _Block | None = None
         self.moved = 0
-        self.failed_checks, self.best_check = 0, inf
+        self.checks = Checks()
         self.responses: Floats | None = None
         self._begin_sweep()
 
@@ -286,10 +285,7 @@ class _KernelForm:
         if self.violation <= self.eps:
             self.done, self.responses = True, responses
             return
-        if self.violation > 0.5 * self.best_check:
-            self.failed_checks += 1
-        self.best_check = min(self.best_check, self.violation)
-        if self.failed_checks >= _PATIENCE:
+        if self.checks.fail(self.violation):
             self._use_float64()
 
     def _refresh(self) -> Floats:
@@ -312,4 +308,4 @@ class _KernelForm:
         self.variables.change_engine(Engine(self.problem.rows, self.problem.kernel, "f8"))
         self.held = None
         self.room = aligned(self.room.shape, "f8")
-        self.failed_checks, self.best_check = 0, inf
+        self.checks = Checks()

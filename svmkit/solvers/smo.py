@@ -84,9 +84,6 @@ _BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
 _SPAN_ROUNDS = 4
-#: Float64 corrections that may fail to halve the violation before training itself turns to float64, and after that before
-#: it counts as stalled.
-_PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -316,7 +313,7 @@ def _close_round(state: State, block: Block) -> None:
     state.previous = block.place
     state.block = None
     state.rounds += 1
-    nearly_done = state.best_check < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more than it saves
+    nearly_done = state.checks.least < np.inf and state.violation <= 10 * state.eps  # bringing back would cost more
     if state.shrinking and state.by_need is None and not nearly_done and state.rounds % _SHRINK_ROUNDS == 0:
         state.previous = state.variables.shrink(state.previous)
     if state.rounds % _SPAN_ROUNDS == 0 and state.pace.is_near(state.violation):
@@ -350,8 +347,5 @@ def _check(state: State) -> None:
         state.done, state.known = True, np.flatnonzero(known)
         state.by_w = as_w(state) if drowned(state) else None
         return
-    if state.violation > 0.5 * state.best_check:
-        state.failed_checks += 1
-    state.best_check = min(state.best_check, state.violation)
-    if state.failed_checks >= _PATIENCE:
+    if state.checks.fail(state.violation):
         use_float64(state)

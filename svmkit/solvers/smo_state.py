@@ -21,6 +21,7 @@ from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
 from svmkit.engine.interior import NOISE, Interior, best_level
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.features import narrowed
@@ -88,8 +89,7 @@ class State:
     unfinished_steps: int = 0
     drift2: float = 0.0
     idle_rounds: int = 0
-    failed_checks: int = 0
-    best_check: float = np.inf
+    checks: Checks = field(default_factory=Checks)
     evaluations_before: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     least_primal: float = np.inf
@@ -234,8 +234,7 @@ def use_float64(state: State) -> None:
         return
     use(state, Engine(state.problem.rows, state.problem.kernel, "f8"))
     refresh(state, state.variables.whole.number)
-    state.idle_rounds = state.failed_checks = 0
-    state.best_check = np.inf
+    state.idle_rounds, state.checks = 0, Checks()
 
 
 def use(state: State, engine: Engine) -> None:

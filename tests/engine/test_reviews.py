@@ -1,8 +1,8 @@
-"""When a run of pair steps counts as stalled."""
+"""When a run counts as stalled."""
 
 from __future__ import annotations
 
-from svmkit.engine.reviews import _HURRIED_STEPS, Reviews
+from svmkit.engine.reviews import _HURRIED_STEPS, Checks, Reviews
 
 EVERY = 5_000_000
 
@@ -40,3 +40,9 @@ def test_in_a_hurry_looks_come_soon_and_the_first_may_be_the_last() -> None:
         assert not reviews.review(EVERY + 7 + _HURRIED_STEPS - 1, 50.0)
         assert reviews.review(EVERY + 7 + _HURRIED_STEPS, least) is said
     assert [reviews.review(EVERY + 7 + k * _HURRIED_STEPS, 40.0) for k in range(2, 6)] == [False] * 3 + [True]
+
+
+def test_checks_may_fail_to_halve_the_violation_a_few_times() -> None:
+    checks = Checks()
+    assert [checks.fail(v) for v in (8.0, 3.0, 2.0, 0.9, 0.8, 0.4, 0.3)] == [False] * 6 + [True]
+    assert checks.least == 0.3
