@@ -1,4 +1,4 @@
-"""A Gram matrix that grows: K over a set of rows that only ever gains members, each pair evaluated once."""
+"""Blocks of the kernel matrix that grow: K over a set of rows that only ever gains members, or K between it and all rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from svmkit import parallel
 from svmkit._jit import both_precisions
 from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
+from svmkit.problem import PRECOMPUTED
 
 #: Members whose sums a piece of a product holds: they stay in the first-level cache.
 _PIECE = 1024
+#: A column is kept when it has been used so often: in a descent most hinges turn on once, and off for good. And only of rows
+#: with so many nonzeros in the mean, of which a value costs more than one read back.
+_USES, _DEAR_NONZEROS = 3, 40
 
 
 def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any) -> None:
@@ -66,11 +70,43 @@ class GrowingGram:
 
         Sums in float64. K is symmetric, so its rows are read in memory order.
         """
-        last = len(self.rows)
-        n_pieces = -(-(last - first) // _PIECE)
+        _add_kept(self._room, places, weights, first, len(self.rows), out)
 
-        def piece(number: int) -> None:
-            start = first + number * _PIECE
-            _add[self.engine.packed.real](self._room, places, weights, start, min(start + _PIECE, last), out)
 
-        parallel.run_pieces(piece, n_pieces)
+class KeptColumns:
+    """K[:, S] for a growing set S of an engine's n rows: those that products use again and again, as many as fit."""
+
+    def __init__(self, engine: Engine, cache_mb: float) -> None:
+        """Keeps nothing yet, and later at most ``cache_mb`` MB in the engine's training precision."""
+        n, real = engine.packed.n, np.dtype(engine.packed.real)
+        worth_it = len(engine.rows.data) >= _DEAR_NONZEROS * n and engine.kernel.kind != PRECOMPUTED
+        most = min(n, int(cache_mb * 2**20 / (n * real.itemsize))) if worth_it else 0
+        self.engine = engine
+        self._room = np.empty((most, n), real)
+        self._count = 0
+        self._place = np.full(n, -1)
+        self._uses = np.zeros(n, np.int64)
+
+    def apply(self, columns: Ints, weights: Floats, out: Floats) -> None:
+        """out (n,) += K[:, columns] @ weights; sums in float64. ``columns`` (k,) are different rows."""
+        new = columns[(self._place[columns] < 0) & (self._uses[columns] >= _USES)][: len(self._room) - self._count]
+        if len(new):
+            self.engine.whole_rows(new, self._room[self._count : self._count + len(new)])
+            self._place[new] = np.arange(self._count, self._count + len(new))
+            self._count += len(new)
+        self._uses[columns] += 1
+        places = self._place[columns]
+        kept = places >= 0
+        _add_kept(self._room, places[kept], weights[kept], 0, len(out), out)
+        self.engine.apply(self.engine.packed, columns[~kept], weights[~kept], out)
+
+
+def _add_kept(K: NDArray[Any], places: Ints, weights: Floats, first: int, last: int, out: Floats) -> None:
+    """out[j] += Σ_c weights[c]·K[places[c], j] for first ≤ j < last, on all threads."""
+    n_pieces = -(-(last - first) // _PIECE)
+
+    def piece(number: int) -> None:
+        start = first + number * _PIECE
+        _add[K.dtype.str[1:]](K, places, weights, start, min(start + _PIECE, last), out)
+
+    parallel.run_pieces(piece, n_pieces)

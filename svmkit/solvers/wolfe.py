@@ -4,7 +4,7 @@ Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i) 
 by        d = −(least-norm point of the bundle's hull), a step by Wolfe's search, the new subgradient joins the bundle
 Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by float64 kernel values in the end; or after
           ``iterations``
-Memory    a bundle of b subgradients: 4b + 8 vectors of length n; beside it K, but only where it fits into ``cache_mb``
+Memory    a bundle of b subgradients: 4b + 8 vectors of length n; columns of K that are used again, within ``cache_mb``
 Paper     Wolfe, Mathematical Programming Study 3 (1975) 145–173; the objective as in Zhang & Sen, eq. (1)
 
 A subgradient is g = Σ u_i φ(x_i) with u = λα − v, v_i = ω_i y_i [hinge_i > 0]/n. Norms and inner products are those of such
@@ -29,7 +29,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints
 from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
-from svmkit.engine.gram import GrowingGram
+from svmkit.engine.gram import KeptColumns
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
@@ -64,7 +64,7 @@ class Options:
     bundle: int = field(default=20, metadata={"help": "subgradients kept (at least 2); older ones are merged"})
     m1: float = field(default=0.1, metadata={"help": "the search ends where the slope is below m1 ‖d‖², m2 < m1 < 1/2"})
     m2: float = field(default=0.02, metadata={"help": "a step of length t must gain m2 ‖d‖² t"})
-    cache_mb: float = field(default=100.0, metadata={"help": "MB in which all kernel values are kept, if they fit (-m)"})
+    cache_mb: float = field(default=100.0, metadata={"help": "MB of kernel columns kept (-m)"})
 
 
 @dataclass
@@ -81,16 +81,14 @@ class _Member:
 class _State:
     """``alpha`` and its response; ``v`` and Kv of the newest subgradient, whose product lacks the columns ``todo``.
 
-    ``K`` has all kernel values, from the first product on, where they are kept; ``evaluations`` are those that products took,
-    kept or not.
+    ``evaluations`` are the kernel values that products took, whether ``columns`` had kept them or not.
     The subgradient is taken at α + probe·(the last direction).
     """
 
     problem: Problem
     options: Options
     eps: float
-    engine: Engine
-    K: GrowingGram | None
+    columns: KeptColumns
     evaluations: int
     lam: float
     weight: Floats
@@ -125,14 +123,11 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     n, zero = problem.n, np.zeros(problem.n)
     common = float(problem.upper.mean())
     weight = problem.upper / common / n
-    engine = Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None)
-    fits = n * n * np.dtype(engine.packed.real).itemsize <= options.cache_mb * 2**20
     state = _State(
         problem=problem,
         options=options,
         eps=eps,
-        engine=engine,
-        K=GrowingGram(engine, n) if fits else None,
+        columns=KeptColumns(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None), options.cache_mb),
         evaluations=0,
         lam=1.0 / (common * n),
         weight=weight,
@@ -166,7 +161,8 @@ def advance(state: _State, budget: int) -> Progress:
         left -= 1
         state.steps += 1
         columns, state.todo = state.todo[:_COLUMNS], state.todo[_COLUMNS:]
-        _add_product(state, columns, (state.wanted - state.v)[columns])
+        state.columns.apply(columns, (state.wanted - state.v)[columns], state.Kv)
+        state.evaluations += state.problem.n * len(columns)
         state.v[columns] = state.wanted[columns]
         if len(state.todo) == 0:
             _iterate(state)
@@ -201,17 +197,6 @@ def _want(state: _State) -> None:
     at = state.response + state.probe * state.direction_response
     state.wanted = np.where(y * at < 1.0, state.weight * y, 0.0)
     state.todo = state.order[(state.wanted != state.v)[state.order]]
-
-
-def _add_product(state: _State, columns: Ints, weights: Floats) -> None:
-    """Kv += K[:, columns] @ weights."""
-    state.evaluations += state.problem.n * len(columns)
-    if state.K is None:
-        state.engine.apply(state.engine.packed, columns, weights, state.Kv)
-        return
-    if len(state.K.rows) == 0:
-        state.K.extend(np.arange(state.problem.n))
-    state.K.apply(columns, weights, state.Kv)
 
 
 def _iterate(state: _State) -> None:

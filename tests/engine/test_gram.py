@@ -1,4 +1,4 @@
-"""A growing Gram matrix equals the one evaluated at once, and evaluates each pair once."""
+"""Growing blocks equal the matrix evaluated at once, and evaluate what they keep once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 import zoo
 
 from svmkit.data import Rows
-from svmkit.engine.gram import GrowingGram
+from svmkit.engine.gram import GrowingGram, KeptColumns
 from svmkit.engine.kernels import Engine
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel
+from svmkit.engine.packed import Real
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 0.2, 1.0, 2), Kernel(RBF, 0.4)], ids=lambda k: k.name)
@@ -59,3 +60,34 @@ def test_products_are_those_of_the_matrix(kernel: Kernel) -> None:
         assert out[first:] == pytest.approx((before + product)[first:], rel=1e-12, abs=1e-12)
     gram.apply(places[:0], weights[:0], out)
     assert engine.evaluations == evaluated
+
+
+@pytest.mark.parametrize("real", ["f4", "f8"])
+@pytest.mark.parametrize("cache_mb", [10.0, 0.05])
+def test_columns_that_are_used_again_are_kept(cache_mb: float, real: Real) -> None:
+    X, _ = zoo.points(300, 50, seed=1)
+    engine = Engine(Rows.from_dense(X), Kernel(RBF, 0.02), real)
+    K = engine.block(np.arange(300), np.arange(300)).astype(np.float64)
+    columns, rng = KeptColumns(engine, cache_mb), np.random.default_rng(2)
+    room = min(300, int(cache_mb * 2**20 / (300 * np.dtype(real).itemsize)))
+    often, seldom = np.arange(0, 300, 3), np.arange(1, 300, 3)
+    evaluated = []
+    for use in range(6):
+        asked = rng.permutation(np.concatenate([often, seldom]) if use == 2 else often)
+        weights, out = rng.normal(size=len(asked)), rng.normal(size=300)
+        expected, before = out + K[:, asked] @ weights, engine.evaluations
+        columns.apply(asked, weights, out)
+        assert out == pytest.approx(expected, abs=1e-5 if real == "f4" else 1e-12)
+        evaluated.append((engine.evaluations - before) // 300)
+    kept = min(room, 100)
+    assert evaluated == [100, 100, 200, 100, 100 - kept, 100 - kept]
+
+
+def test_columns_of_cheap_or_given_values_are_not_kept() -> None:
+    X, y = zoo.points(100, 20, seed=1)
+    given = zoo.precomputed(X @ X.T, y, 1.0).rows
+    for engine in (Engine(Rows.from_dense(X), Kernel(LINEAR)), Engine(given, Kernel(PRECOMPUTED))):
+        columns = KeptColumns(engine, 100.0)
+        for use in range(1, 6):
+            columns.apply(np.arange(10), np.ones(10), np.zeros(100))
+            assert engine.evaluations == use * 1000
