@@ -57,6 +57,7 @@ from svmkit.solvers.smo_state import (
     refresh,
     return_to_the_best,
     solution_of,
+    spent,
     use,
     use_float64,
 )
@@ -82,6 +83,8 @@ _BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: A round takes as long as so many pair steps at least, and a float64 kernel value as so many looks of a step at a variable.
+_ROUND_STEPS, _FLOAT64_VALUE = 128, 16
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.
 _SPAN_ROUNDS = 4
 
@@ -146,7 +149,7 @@ def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> 
 
 
 def advance(state: State, budget: int) -> Progress:
-    """At most ``budget`` more pair (without bias, coordinate) steps."""
+    """At most ``budget`` more pair (without bias, coordinate) steps; what else rounds do is counted as steps of that length."""
     left = budget
     while left > 0 and not (state.done or state.stalled):
         if state.to_w is not None:
@@ -176,20 +179,30 @@ def advance(state: State, budget: int) -> Progress:
 
 
 def _go_on(state: State, block: Block, budget: int) -> int:
-    """At most ``budget`` more steps in the open block, and its end; returns how many."""
+    """At most ``budget`` more steps in the open block, and its end; returns how many, or as how many steps it took."""
     most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
     allowed = min(budget, most - block.steps)
     used = _steps(state, block, allowed)
     finished = used < allowed
     if finished or block.steps == most:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
+        state.lost_steps += max(0, _ROUND_STEPS - block.steps)
+        used += _overhead(state, block)
         _close_round(state, block)
-        state.stalled |= state.pace.review(state.steps)
+        state.stalled |= state.pace.review(spent(state))
     if state.by_need is not None and state.by_need.given_up:
         use(state, Engine(state.problem.rows, state.problem.kernel))
     if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
         use_float64(state)  # rounding may have made the block's kernel indefinite
     return used
+
+
+def _overhead(state: State, block: Block) -> int:
+    """As many pair steps as the rest of a round takes: its call, its kernel values and the product with what has changed."""
+    size = len(block.place)
+    values = 0 if state.by_need is not None else size * (size + len(state.variables.active.beta))
+    dear = _FLOAT64_VALUE if state.variables.engine.packed.real == "f8" else 1
+    return max(_ROUND_STEPS - block.steps, dear * values // (2 * len(state.K)))
 
 
 def solution(state: State) -> Solution:

@@ -15,7 +15,7 @@ import numpy as np
 from svmkit.data import Floats
 from svmkit.engine.interior import Interior
 from svmkit.problem import Solution
-from svmkit.solvers.smo_state import State, as_solution, current, note, take, use_float64
+from svmkit.solvers.smo_state import State, as_solution, current, note, spent, take, use_float64
 
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB.
 MOST = 4096
@@ -79,6 +79,6 @@ def _arrive(state: State) -> None:
     take(state, beta)
     if note(state):
         state.least_after = state.violation
-        state.pace.hurry(state.steps, state.violation)
+        state.pace.hurry(spent(state), state.violation)
     elif not met:
         take(state, before)

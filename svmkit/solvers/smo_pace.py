@@ -43,9 +43,10 @@ class Pace:
         self._w_was_tried = self._interior_was_tried = False
 
     def note(self, violation: float) -> None:
-        """The violation at the begin of a round."""
+        """The violation at the begin of a round; one that does not end the run was none of all variables, or rounding."""
         self._first = max(self._first, violation)
-        self._least = min(self._least, violation)
+        if violation > self._eps:
+            self._least = min(self._least, violation)
 
     def is_near(self, violation: float) -> bool:
         """Whether most of the violation is gone, so that what is left may be ill-conditioned."""

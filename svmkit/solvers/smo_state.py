@@ -65,6 +65,7 @@ class State:
     ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if that does not serve;
     ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``: steps through the
     interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the least violation.
+    ``lost_steps``: those that rounds of few steps took the time of.
     """
 
     problem: Problem
@@ -87,6 +88,7 @@ class State:
     looked: bool = False
     violation: float = np.inf
     unfinished_steps: int = 0
+    lost_steps: int = 0
     drift2: float = 0.0
     idle_rounds: int = 0
     checks: Checks = field(default_factory=Checks)
@@ -147,6 +149,11 @@ def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None
     coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
     origin = np.flatnonzero(coef)
     return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
+
+
+def spent(state: State) -> int:
+    """What has been done, for ``pace.review``: pair steps, and those that could have been taken beside."""
+    return state.steps + state.lost_steps
 
 
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow

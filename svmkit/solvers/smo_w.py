@@ -22,7 +22,7 @@ from svmkit.engine.monomials import Turned, count, turned
 from svmkit.features import feature_names
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import newton
-from svmkit.solvers.smo_state import State, current, note, primal_of, take
+from svmkit.solvers.smo_state import State, current, note, primal_of, spent, take
 from svmkit.trace import Progress
 
 #: Newton steps that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share of
@@ -137,6 +137,8 @@ def _arrive(state: State, ended: Progress) -> None:
     state.stalled = hidden
     if not state.least_primal < before:
         take(state, beta)
+    if ended.stalled and rounding:  # pair steps have rounding to fight, too
+        state.pace.hurry(spent(state), state.violation)
     lost = way.monomials is not None and not certificate.primal <= (1.0 + _LOST) * newton.primal(way.steps)
     if hidden and lost:
         _begin_again(state, way.before + 1)

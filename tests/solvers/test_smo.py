@@ -79,7 +79,8 @@ def test_F_inside_an_open_block_is_known_in_float64(budget: int) -> None:
     problem = large()
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
     smo.advance(state, budget)
-    assert state.block is not None
+    while state.block is None:  # a call may end with a round
+        smo.advance(state, 20)
     assert state.block.F.dtype == np.float32
     every = np.arange(problem.n)
     K = state.variables.engine.block(every, every).astype(np.float64)

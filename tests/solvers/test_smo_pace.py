@@ -1,4 +1,4 @@
-"""When a run of block SMO turns to Newton steps, by work and violations made up."""
+"""When a run of block SMO turns to Newton steps, or ends, by work and violations made up and on data that defy pair steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from zoo import points, problem
 
 from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
-from svmkit.problem import RBF, Kernel
+from svmkit.problem import LINEAR, RBF, Kernel, Problem
+from svmkit.solvers import smo
+from svmkit.solvers.base import run
 from svmkit.solvers.smo_pace import Pace
+from svmkit.trace import Limits, Status
 
 
 @pytest.fixture
@@ -61,3 +64,38 @@ def test_without_free_variables_there_is_nothing_to_solve_for(active: Variables)
     active.beta[:] = 0.0
     assert not pace.newton_is_quicker(0.3, 0.0, active)
     assert not pace.newton_is_quicker(0.2, 1e15, active)
+
+
+def with_times(seed: int, start: float, span: int) -> Problem:
+    """One feature is a number such as a time in seconds, which says nothing and dwarfs the others; linear."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([start + rng.integers(0, span, 3000), rng.normal(size=(3000, 4))])
+    y = np.where(X[:, 1] + 0.5 * rng.normal(size=3000) > 0, 1.0, -1.0)
+    return problem(X, y, Kernel(LINEAR), 100.0)
+
+
+def test_where_rounding_hides_the_optimum_of_linear_machines_pair_steps_end() -> None:
+    """Float32 steps that by their own arithmetic are done, and are not, are no progress."""
+    found = run(smo, with_times(3, 1e7, 16666), smo.Options(), eps=1e-3, limits=Limits(max_iter=20_000_000))
+    assert found.status in (Status.CONVERGED, Status.STALLED)
+    assert found.certificate.gap <= 1e-6 * found.certificate.primal
+
+
+def test_calls_are_short_where_rounds_have_a_step_each() -> None:
+    state = smo.start(with_times(3, 1.6e9, 2592000), smo.Options(), 1e-3, 0)
+    rounds = 0
+    while not (progress := smo.advance(state, 10_000)).stalled:
+        assert state.rounds - rounds <= 1 + 10_000 // smo._ROUND_STEPS
+        rounds = state.rounds
+    assert rounds > 1000
+    assert progress.steps < 1_000_000
+
+
+def test_a_violation_within_eps_that_ends_nothing_is_no_fall() -> None:
+    pace = Pace(40, 1e-3)
+    stalled = []
+    for steps in range(5_000_000, 25_000_001, 5_000_000):
+        pace.note(0.1)
+        pace.note(0.0)
+        stalled.append(pace.review(steps))
+    assert stalled == [False] * 4 + [True]
