@@ -47,7 +47,21 @@ SHARED = {
         "reference",
         "row_cache",
     }
-    | {"rng", "cholesky", "level", "online", "slots", "qp", "active", "prefetch", "larger", "by_need", "space", "reviews"},
+    | {
+        "rng",
+        "cholesky",
+        "level",
+        "online",
+        "slots",
+        "qp",
+        "active",
+        "prefetch",
+        "larger",
+        "by_need",
+        "space",
+        "reviews",
+        "centred",
+    },
     "maps": {"landmarks", "stored"},
     "solvers": {
         "base",

@@ -20,7 +20,7 @@ from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import mirror, turn
-from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, renumbered, suited
+from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, prepared, renumbered, suited
 from svmkit.engine.pixels import COLUMNS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.space import (
@@ -56,11 +56,13 @@ APPLIED_NONZEROS = 1 << 22
 class Engine:
     """Kernel values among the rows of one problem; ``evaluations`` counts those asked for."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None) -> None:
-        """In the precision and with the loops that suit the rows, unless told otherwise."""
+    def __init__(
+        self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None, may_move: bool = True
+    ) -> None:
+        """In the precision and with the loops that suit the rows, unless told otherwise, moved or as they are (centred.py)."""
         self.rows = rows
         self.kernel = kernel
-        (narrow,) = renumbered(rows)
+        (narrow,) = prepared(kernel, rows) if may_move else renumbered(rows)
         if real is None:
             real, found = suited(narrow, narrow, kernel)
             layout = layout or found
@@ -104,7 +106,7 @@ def stream_engine(rows: Rows, kernel: Kernel, n_features: int) -> Engine:
     All are float64, from one of two loops that give the same values. Which one, ``n_features`` says: their sums of more than
     1024 values may differ in the last bit.
     """
-    return Engine(rows, kernel, "f8", Layout("table" if n_features < TABLE_FEATURES else "sorted"))
+    return Engine(rows, kernel, "f8", Layout("table" if n_features < TABLE_FEATURES else "sorted"), may_move=False)
 
 
 def diagonal(rows: Rows, kernel: Kernel) -> Floats:
@@ -130,7 +132,7 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
     With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
     """
     out = np.zeros((left.n, weights.shape[1]))
-    parts = renumbered(left) if basis is left else renumbered(left, basis)
+    parts = prepared(kernel, left) if basis is left else prepared(kernel, left, basis)
     if kernel.kind == LINEAR:
         width = max(part.n_features for part in parts) + 1
         for j in range(weights.shape[1]):
@@ -159,7 +161,7 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
         for g, (a, b) in enumerate(groups):
             out[g] = cross_apply(left, basis.part(a, b), kernel, weights[a:b])
         return out
-    narrow, own = renumbered(left, basis)
+    narrow, own = prepared(kernel, left, basis)
     layout = layout_of(narrow, own, kernel, "f8")
     columns = pack(own, kernel, "f8", layout)
     for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
@@ -178,7 +180,7 @@ class Columns:
 
     def block(self, left: Rows) -> Floats:
         """K(left, rows), (left.n, rows.n)."""
-        narrow, own = renumbered(left, self.rows)
+        narrow, own = prepared(self.kernel, left, self.rows)
         layout = layout_of(narrow, own, self.kernel, "f8")
         basis = self._packed.get(layout) if own is self.rows else None
         if basis is None:

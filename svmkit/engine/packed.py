@@ -20,6 +20,7 @@ from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import binary, pixels, rounding
 from svmkit.engine.apart import FAR_HALF
+from svmkit.engine.centred import centred
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import PER_WORD_LOG2, pack_words, units_of
@@ -97,6 +98,11 @@ class Packed:
         precomputed = len(self.serial) > 0
         gram, serial = (self.gram[index], self.serial[index]) if precomputed else (self.gram, self.serial)
         return replace(self, indptr=indptr, indices=indices, data=data, half=self.half[index], gram=gram, serial=serial)
+
+
+def prepared(kernel: Kernel, *parts: Rows) -> tuple[Rows, ...]:
+    """Rows as they are to be packed: renumbered, and where rounding would tell, moved to the origin (centred.py)."""
+    return centred(kernel, *renumbered(*parts))
 
 
 def renumbered(*parts: Rows) -> tuple[Rows, ...]:
@@ -279,7 +285,7 @@ _halve_squares_in_tiles = both_precisions(_squares_in_tiles, "void(i8[:], i4[:],
 
 def training_precision(rows: Rows, kernel: Kernel) -> Real:
     """float32 where its kernel values among rows stay as near the float64 ones as rounding.py says, else float64."""
-    (narrow,) = renumbered(rows)
+    (narrow,) = prepared(kernel, rows)
     return suited(narrow, narrow, kernel)[0]
 
 

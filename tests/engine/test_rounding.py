@@ -160,7 +160,7 @@ def test_float32_gives_way_where_neither_serves() -> None:
 
 
 def test_float64_where_float32_is_too_coarse() -> None:
-    rows = Rows.from_dense(np.array([[1e3, 1e3], [1e3, 999.0]]))
+    rows = Rows.from_dense(np.array([[1e3, 1e3], [1e3, 999.0], [-1e3, -1e3]]))
     assert training_precision(rows, Kernel(RBF, 1.0)) == "f8"
     assert training_precision(rows, Kernel(POLYNOMIAL, 1.0, -1.0, 3)) == "f8"
     assert training_precision(rows, Kernel(SIGMOID, 1e-3)) == "f8"
