@@ -100,6 +100,7 @@ def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: 
 
     Pieces of work inside the making stay on that thread, for the others are busy with what was made before. While there is
     nothing, ``give_up()`` is asked ten times a second, and its True ends the iteration: the thread may be waiting for input.
+    It is asked at an error, too: who gave up may have stopped whoever wrote, in the midst of a line.
     """
     made: queue.Queue[tuple[str, Any]] = queue.Queue(depth)
     unwanted = threading.Event()
@@ -132,9 +133,9 @@ def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: 
                 if give_up():
                     return
                 continue
-            if kind == "error":
+            if kind == "error" and not give_up():
                 raise content
-            if kind == "end":
+            if kind != "item":
                 return
             yield content
             del content

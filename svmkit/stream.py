@@ -125,9 +125,9 @@ class _Course:
             status = self.look()
             if status is not None:
                 return status
-        if fault is not None:
+        if fault is not None and self.given_up() is None:
             raise fault
-        return None
+        return self.look()
 
     def _learn(self, chunk: Chunk, here: Ints, classes: Ints) -> Bools:
         """Which of the rows ``here`` were predicted wrong. Where they cannot be learned, all before the one to blame are."""

@@ -148,6 +148,14 @@ def test_waiting_can_be_given_up() -> None:
     never.set()
 
 
+def test_an_error_that_comes_after_giving_up_is_none() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise KeyError("two")
+
+    assert list(parallel.ahead(items(), 2, lambda: True)) == [1]
+
+
 def test_the_maker_stops_when_no_more_is_wanted() -> None:
     items = parallel.ahead(iter(range(10**9)), 1)
     next(items)

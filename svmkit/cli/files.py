@@ -50,8 +50,13 @@ def read_data(path: str, reporter: Reporter, *, precomputed: bool = False, train
 
 
 def read_training(path: str, config: TrainConfig, reporter: Reporter) -> Dataset:
-    """The data set in ``path``, to be trained on as ``config`` says."""
-    return read_data(path, reporter, precomputed=config.kernel == "precomputed", training=True)
+    """The data set in ``path``, to be trained on as ``config`` says. Labels that are no whole numbers are told."""
+    dataset = read_data(path, reporter, precomputed=config.kernel == "precomputed", training=True)
+    cut = dataset.y[dataset.y != dataset.y.round()]
+    if len(cut):
+        what = f"{len(cut):,} of {dataset.n:,} labels are no whole numbers, such as {cut[0]:g}"
+        reporter.warn(f"{what}: a class is what is before the point, as in LIBSVM")
+    return dataset
 
 
 def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, reporter: Reporter) -> tuple[Dataset, Dataset | None]:

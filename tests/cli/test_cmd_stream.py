@@ -265,6 +265,25 @@ def test_an_interrupted_stream_leaves_the_model_so_far(signum: int, code: int, d
     assert model.read_bytes() == expected
 
 
+@pytest.mark.parametrize("rest", ["", "1 1:0.5 2:"])
+def test_ctrl_c_for_a_whole_pipeline_is_no_bad_data(rest: str, data: Path, model: Path) -> None:
+    """It ends whoever writes, too, in the midst of a line or before the first."""
+    expected = learned(data, model) if rest else b""
+    model.unlink(missing_ok=True)
+    data.write_text(data.read_text() + rest if rest else "")
+    with endless(data, model, "--snapshot-rows", 500) as running:
+        if rest:
+            wait_for(model, running)  # all has been learned
+            model.unlink()
+        else:
+            time.sleep(2.0)  # it waits for data by now
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)  # closes the pipe
+    assert running.returncode == 130, err
+    assert "Wrong input" not in err
+    assert (model.read_bytes() if rest else b"") == expected
+
+
 def test_a_stream_stopped_before_its_first_example_leaves_an_older_model(data: Path, model: Path, tmp_path: Path) -> None:
     expected = learned(data, model)
     empty = tmp_path / "empty"

@@ -340,6 +340,15 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_labels_that_are_cut_are_told(data: Path, tmp_path: Path) -> None:
+    """Two of 0.2 and 0.9 are one class, as in LIBSVM: whoever meant a regression should hear of it."""
+    (tmp_path / "d").write_text("0.2 1:1\n0.9 1:2\n1.5 1:3\n2 1:4\n")
+    for args in (["m"], ["-v", "2"]):
+        done = svmkit("train", "d", *args, cwd=tmp_path)
+        assert done.stderr.startswith("svmkit: warning: 3 of 4 labels are no whole numbers, such as 0.2: a class is what is")
+    assert "whole numbers" not in svmkit("train", data, tmp_path / "m").stderr
+
+
 def test_a_full_disk_leaves_the_old_model(data: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
     model.write_text("the old model\n")
