@@ -86,7 +86,7 @@ class _WrongLine(DataError):
     """A line that is no example."""
 
     def __init__(self, path: str, line: int, column: int, token: str, reason: str) -> None:
-        word = f" {token!r}:" if token else ""
+        word = f" '{token}':" if token else ""
         super().__init__(f"Wrong input format at line {line}", f"{path}, line {line}, column {column}:{word} {reason}")
         self.line = line
 

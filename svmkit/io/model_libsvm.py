@@ -330,7 +330,7 @@ def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: 
     try:
         found = parse(body, n_leading=n_coef, notes=False, subnormal=True)
     except TextError as error:
-        header.fail(first - 1 + error.line, f"column {error.column}: {error.token!r}: {error.reason}")
+        header.fail(first - 1 + error.line, f"column {error.column}: '{error.token}': {error.reason}")
     n = len(found.leading)
     if n < total:
         header.fail(first + n, f"`total_sv` is {total}, but the file ends after {n} support vectors: it was cut short")

@@ -75,7 +75,7 @@ class TextError(Exception):
         self.column = position - start + 1
         self.token = _token(text, position)
         self.reason = reason
-        super().__init__(f"line {self.line}, column {self.column}: {self.token!r}: {reason}")
+        super().__init__(f"line {self.line}, column {self.column}: '{self.token}': {reason}")
 
 
 @dataclass(frozen=True)

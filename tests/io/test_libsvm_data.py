@@ -151,7 +151,7 @@ def test_refused_lines_are_named(tmp_path: Path, line: bytes, column: int, token
     number = before.count(b"\n") + 1
     column = len(line) + 1 if token == "" and reason == "empty" else column
     assert error.summary == f"Wrong input format at line {number}"
-    word = f" {token!r}:" if token else ""
+    word = f" '{token}':" if token else ""
     assert error.detail.startswith(f"{tmp_path}/data, line {number}, column {column}:{word} ")
     assert reason in error.detail
 
