@@ -170,7 +170,9 @@ def test_with_the_tolerance_met_as_the_epochs_end_it_is_converged() -> None:
 def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pytest.MonkeyPatch, blocks: None) -> None:
     """gamma‖x‖² = 1e5 leaves float32 kernels two digits; the answer is right all the same."""
     X, y = zoo.points(200, 4, seed=13)
-    problem = replace(zoo.problem(X + 300.0, y, Kernel(RBF, 0.5), 10.0), bias="none")
+    X += 300.0
+    X[0] = 0.0  # else rows would be moved to the origin
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 0.5), 10.0), bias="none")
     monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
     state = sdca.start(problem, sdca.Options(), 1e-5, 0)
     progress = sdca.advance(state, EVERY)
