@@ -3,7 +3,6 @@
 A feature such as a time in seconds has values far from 0 and near one another. What a product of two of them leaves of their
 difference is lost in rounding, in float32 soon. So where it matters, a feature that all rows have, with values that lie close
 together for their size, is counted from the middle of those of the last rows, the basis: x − c is rounded once, by 2^−53.
-Whole numbers stay whole.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def _close_together(rows: Rows) -> tuple[Ints, Floats]:
     everywhere = np.flatnonzero(counts == rows.n)
     least, most = least[everywhere], most[everywhere]
     middle, reach = 0.5 * least + 0.5 * most, 0.5 * most - 0.5 * least
-    close = (np.abs(middle) >= _CLOSE * reach) & ~((least == 1.0) & (most == 1.0))  # rows of ones are counted (binary.py)
-    return everywhere[close], np.where(reach >= 1.0, np.round(middle), middle)[close]
+    close = np.abs(middle) >= _CLOSE * reach
+    return everywhere[close], middle[close]
 
 
 @compiled("void(i4[:], f8[:], i8[:], f8[:], f8[:])", name="centred_look")

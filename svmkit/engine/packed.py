@@ -101,8 +101,13 @@ class Packed:
 
 
 def prepared(kernel: Kernel, *parts: Rows) -> tuple[Rows, ...]:
-    """Rows as they are to be packed: renumbered, and where rounding would tell, moved to the origin (centred.py)."""
-    return centred(kernel, *renumbered(*parts))
+    """Rows as they are to be packed: renumbered and, where rounding would tell, moved to the origin (centred.py).
+
+    Those of the special loops stay: their inner products are exact, and some might lose their form.
+    """
+    narrow = renumbered(*parts)
+    moved = centred(kernel, *narrow)
+    return narrow if moved[-1] is narrow[-1] or _special(narrow, kernel, "f4") else moved
 
 
 def renumbered(*parts: Rows) -> tuple[Rows, ...]:
