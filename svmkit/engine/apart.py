@@ -4,26 +4,46 @@ In float64 the exponent of that form is off by some 2^−52 (h_x + h_z), h as in
 features and gamma 1 by a thousand. So where either row has h above ``FAR_HALF``, its value is 2^(−‖s x − s z‖²/2), summed in
 ascending order of the packed feature numbers until it is 0 for certain. Which way a value is computed depends on its two rows
 alone, and it is symmetric, so a pair of packed rows keeps the one value it has on every path.
+
+That is for rows some of which have the features that make them far. Where most rows have these, packed.py lets loops in vectors
+take their differences, of all pairs, and ``half`` and far are told of the other features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, log
 from typing import Any
 
+import numpy as np
+
 from svmkit._jit import compiled, helper
+from svmkit.data import Rows
 from svmkit.engine.larger import larger
 
 #: Below this the usual form is off by 2^−30 times the root of the number of features, at most.
 FAR_HALF = 2.0**21
 #: 2^(−_ZERO_FROM/2) is 0. So is a value of the usual form that is at most ``_ZERO``, where no h is above ``_FARTHEST``.
-_ZERO_FROM, _ZERO, _FARTHEST = 2200.0, 2.0**-1000, 2.0**40
+#: From h = ``_LARGEST`` on squares are near the end of float64's range.
+_ZERO_FROM, _ZERO, _FARTHEST, _LARGEST = 2200.0, 2.0**-1000, 2.0**40, 1e300
 _HALF_LOG2 = 0.5 * log(2.0)
 
 #: Values that are looked at together.
 _STRETCH = 32
 
 _ROWS = "i8[:], i4[:], f8[:], f8[:], "
+
+
+def any_far(both: Sequence[Rows], gamma: float, without: Sequence[int] = ()) -> bool:
+    """Whether any row is far, by its features but those left out; none is where a difference's square might overflow."""
+    most = 0.0
+    for rows in both:
+        if without:
+            left_out = np.zeros(max(rows.n_features, *without) + 1, dtype=bool)
+            left_out[list(without)] = True
+            rows = rows._replace(data=np.where(left_out[rows.indices], 0.0, rows.data))
+        most = max(most, gamma / log(2.0) * float(rows.sqnorms().max(initial=0.0)))
+    return FAR_HALF < most < _LARGEST
 
 
 @helper()

@@ -219,8 +219,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
         if form == "sorted":
             apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
-            apply = apply_tiled_distances if left.differences else apply_tiled[real]
-            apply(*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
+            loops = apply_tiled_distances if left.differences else apply_tiled
+            loops[real](*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply = apply_few if left.few else apply_binary[real]
@@ -229,8 +229,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             space = pixel_space(real, width, len(columns))
             apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
         else:
-            apply = apply_distances if left.differences else apply_pairs[real] if left.dense else apply_table[real]
-            apply(*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
+            loops = apply_distances if left.differences else apply_pairs if left.dense else apply_table
+            loops[real](*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, form, len(columns), piece)
 
@@ -288,8 +288,8 @@ def _fill_piece(
     if form == "sorted":
         block_sorted[real](*head, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
-        block = block_tiled_distances if left.differences else block_tiled[real]
-        block(*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
+        loops = block_tiled_distances if left.differences else block_tiled
+        loops[real](*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
         block = block_few if left.few else block_binary[real]
@@ -297,8 +297,8 @@ def _fill_piece(
     elif form == "pixels":
         block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
-        block = block_distances if left.differences else block_pairs[real] if left.dense else block_table[real]
-        block(*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
+        loops = block_distances if left.differences else block_pairs if left.dense else block_table
+        loops[real](*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 

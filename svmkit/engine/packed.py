@@ -19,7 +19,7 @@ from svmkit._jit import both_precisions
 from svmkit._store import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import binary, pixels, rounding
-from svmkit.engine.apart import FAR_HALF
+from svmkit.engine.apart import FAR_HALF, any_far
 from svmkit.engine.centred import centred
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
@@ -305,12 +305,12 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     """Which loops suit rows against those of a basis: by their features, how crowded these are, and what the values are.
 
     The special loops need both to be of their kind; otherwise the basis decides, unless the others are too wide: a few of these
-    may be asked for again, and should have the same values. Where products are too coarse in float32, differences are taken,
+    may be asked for again, and should have the same values. Where products are too coarse, differences are taken, in float32
     unless they may not.
     """
     both = (left,) if left is basis else (left, basis)
     layout = _layout_in_float32(both, kernel) if real == "f4" and may_differ else None
-    return layout or _special(both, kernel, real) or _layout_for_products(both)
+    return layout or _special(both, kernel, real) or _layout_of_far(both, kernel, real) or _layout_for_products(both)
 
 
 def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
@@ -329,6 +329,15 @@ def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
             if dense and rounding.differences_serve(both, kernel, dense, longest_sum, others_first=form == "table"):
                 return Layout(form, dense=dense, differences=True)
     return None
+
+
+def _layout_of_far(both: Sequence[Rows], kernel: Kernel, real: Real) -> Layout | None:
+    """The float64 loops that take differences of dense features, where rows are far from the origin in these alone."""
+    if kernel.kind != RBF or real == "f4" or (form := _form_of(both)) == "sorted" or not any_far(both, kernel.gamma):
+        return None
+    dense = _common(both[-1], both)
+    serve = dense and not any_far(both, kernel.gamma, without=dense)
+    return Layout(form, dense=dense, differences=True) if serve else None
 
 
 def _layout_for_products(both: Sequence[Rows]) -> Layout:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, compiled, helper
+from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
 from svmkit.engine.inner import (
     pair_distances_1,
@@ -215,20 +215,24 @@ block_pairs = both_precisions(
     _SIGNATURES[1],
     name="block_pairs",
 )
-#: Where squares of the dense features' differences take the place of their products; in float32.
-apply_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_distances")(
+#: Where squares of the dense features' differences take the place of their products.
+apply_distances = both_precisions(
     _apply_of(
         _pair_product_loop(pair_distances_1, weighted_sum_1),
         _pair_product_loop(pair_distances_2, weighted_sum_2),
         _pair_product_loop(pair_distances_4, weighted_sum_4),
         _pair_product_loop(pair_distances_8, weighted_sum_8),
-    )
+    ),
+    _SIGNATURES[0],
+    name="apply_distances",
 )
-block_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_distances")(
+block_distances = both_precisions(
     _block_of(
         _pair_block_loop(pair_distances_1, 1),
         _pair_block_loop(pair_distances_2, 2),
         _pair_block_loop(pair_distances_4, 4),
         _pair_block_loop(pair_distances_8, 8),
-    )
+    ),
+    _SIGNATURES[1],
+    name="block_distances",
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, compiled, helper
+from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, pair_products, pair_squares, row_products, scatter
 from svmkit.engine.inner import kernel_values, weighted_sum_1
 
@@ -109,5 +109,5 @@ _products, _distances = _chunk_of(pair_products), _chunk_of(pair_squares)
 apply_tiled = both_precisions(_apply_of(_products), _SIGNATURES[0])
 block_tiled = both_precisions(_block_of(_products), _SIGNATURES[1])
 #: As table.py's ``apply_distances`` and ``block_distances``.
-apply_tiled_distances = compiled(_SIGNATURES[0].replace("R", "f4"), ORDERED, "apply_tiled_distances")(_apply_of(_distances))
-block_tiled_distances = compiled(_SIGNATURES[1].replace("R", "f4"), ORDERED, "block_tiled_distances")(_block_of(_distances))
+apply_tiled_distances = both_precisions(_apply_of(_distances), _SIGNATURES[0], name="apply_tiled_distances")
+block_tiled_distances = both_precisions(_block_of(_distances), _SIGNATURES[1], name="block_tiled_distances")

@@ -301,17 +301,20 @@ def test_precomputed_values_are_looked_up() -> None:
     np.testing.assert_allclose(out, K.sum(axis=1), rtol=1e-14)
 
 
+@pytest.mark.parametrize("real", ["f4", "f8"])
 @pytest.mark.parametrize("form", ["table", "tiled"])
 @pytest.mark.parametrize("n", [1, 2, 33, 200])
-def test_differences_give_one_value_on_every_path(form: packed.Form, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_give_one_value_on_every_path(
+    form: packed.Form, n: int, real: packed.Real, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", dict.fromkeys(kernels.BLOCK_PIECE_VALUES, 100))
     X = sparse_matrix(n, 150, 0.4, seed=15, scale=0.5)
     X[:, ::3] += 2.0
     kernel, everything = Kernel(RBF, 0.02), np.arange(n)
     layout = packed.Layout(form, dense=tuple(range(1, 150, 3)), differences=True)
-    engine = Engine(Rows.from_dense(X), kernel, "f4", layout)
+    engine = Engine(Rows.from_dense(X), kernel, real, layout)
     K = engine.block(everything, everything)
-    assert np.abs(K - naive(kernel, X, X)).max() < 1e-6
+    assert np.abs(K - naive(kernel, X, X)).max() < (1e-6 if real == "f4" else 1e-14)
     assert np.array_equal(K, K.T)
     assert (np.diagonal(K) == 1.0).all()
     some = np.random.default_rng(16).permutation(n)[: (n + 1) // 2]
@@ -406,7 +409,9 @@ def test_values_of_far_rows_that_are_0_as_usual() -> None:
     X = sparse_matrix(40, 6, 0.9, seed=19, scale=300.0)
     X[20:] = X[:20] + np.linspace(0, 0.05, 20)[:, None]
     rows, kernel = Rows.from_dense(X), Kernel(RBF, 20.0)
-    K = Engine(rows, kernel).block(np.arange(40), np.arange(40))
+    engine = Engine(rows, kernel, "f8", packed.Layout("table"))
+    assert engine.packed.far
+    K = engine.block(np.arange(40), np.arange(40))
     exact = naive(kernel, X, X)
     assert ((exact > 1e-3) & (exact < 1)).sum() > 20
     assert np.abs(K - exact).max() < 1e-12

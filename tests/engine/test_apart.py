@@ -1,0 +1,54 @@
+"""Rows far from the origin in features that most rows have: their differences are taken in vectors, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmkit.data import Rows
+from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.problem import RBF, Kernel
+
+KERNEL = Kernel(RBF, 0.5)
+
+
+def exact(X: np.ndarray) -> np.ndarray:
+    return np.exp(-KERNEL.gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+
+
+def spread_rows(n: int, width: int) -> np.ndarray:
+    """Numbers of some size from one end of their range to the other, many near one another; and small ones that few have."""
+    rng = np.random.default_rng(41)
+    X = rng.normal(size=(n, width)) * (rng.random((n, width)) < 0.3) / np.sqrt(width)
+    X[:, :3] = rng.integers(0, 5, (n, 3)) * 4e5 + rng.normal(size=(n, 3))
+    return X
+
+
+@pytest.mark.parametrize("width", [6, 200])  # a table of all features, and tile by tile
+def test_dense_features_take_differences(width: int) -> None:
+    X = spread_rows(300, width)
+    rows, every = Rows.from_dense(X), np.arange(300)
+    engine, K = Engine(rows, KERNEL), exact(X)
+    assert (engine.packed.real, engine.packed.differences, engine.packed.far) == ("f8", True, False)
+    assert ((K > 1e-3) & (K < 1.0)).sum() > 100
+    found = engine.block(every, every)
+    assert np.abs(found - K).max() < 1e-9  # scaling moves 1.6e6 by 1e-10
+    assert np.array_equal(found, found.T)
+    weights = np.random.default_rng(42).normal(size=(300, 2))
+    assert np.abs(cross_apply(rows, rows, KERNEL, weights) - found @ weights).max() < 1e-12
+
+
+def test_rows_far_in_another_feature_are_looked_at_pair_by_pair() -> None:
+    X = spread_rows(60, 6)
+    X[::7, 5] = 1e6
+    engine = Engine(Rows.from_dense(X), KERNEL)
+    assert engine.packed.far
+    assert np.abs(engine.block(np.arange(60), np.arange(60)) - exact(X)).max() < 1e-9
+
+
+def test_squares_that_overflow_are_no_differences_in_vectors() -> None:
+    X = np.array([[1e154, 1.0], [1e154, 2.0], [-1e154, 1.0]])
+    engine = Engine(Rows.from_dense(X), KERNEL)
+    assert not engine.packed.differences
+    K = engine.block(np.arange(3), np.arange(3))
+    assert K[0] == pytest.approx([1.0, np.exp(-0.5), 0.0], rel=1e-12)
