@@ -32,8 +32,11 @@ Real = Literal["f4", "f8"]
 #: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
 Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
-#: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
-TABLE_FEATURES = 4096
+#: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead, but where
+#: rows have more than the second of all features: a lookup costs as much as an entry of a table for each column that has it.
+TABLE_FEATURES, _CROWDED_SHARE = 4096, 1 / 16
+#: So many features have a table of 64 MB at most (AVX-512; of other CPUs 32). Tables of more are no larger than the rows.
+_WIDEST_TABLE, _NONZEROS_A_LINE = 1 << 17, 64
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
 #: tiles), working tile by tile pays: with AVX-512 a fifth on MNIST, two fifths on dense rows. Other CPUs' tables have half the
 #: columns, for which a tile is begun as often.
@@ -349,11 +352,14 @@ def _layout_for_products(both: Sequence[Rows]) -> Layout:
 
 
 def _form_of(both: Sequence[Rows]) -> Form:
-    if max(rows.n_features for rows in both) >= TABLE_FEATURES:
-        return "sorted"
-    basis, width = both[-1], both[-1].n_features + 1
-    crowded = len(basis.indices) * TILE_FEATURES > TILED_NONZEROS * basis.n * width
-    return "tiled" if crowded and 2 * width > 3 * TILE_FEATURES else "table"
+    basis, widest = both[-1], max(rows.n_features for rows in both)
+    if widest >= TABLE_FEATURES:
+        crowded = len(basis.indices) > _CROWDED_SHARE * basis.n * widest
+        if not crowded or widest > max(_WIDEST_TABLE, len(basis.indices) // _NONZEROS_A_LINE):
+            return "sorted"
+    width = basis.n_features + 1
+    filled = len(basis.indices) * TILE_FEATURES > TILED_NONZEROS * basis.n * width
+    return "tiled" if filled and 2 * width > 3 * TILE_FEATURES else "table"
 
 
 def _longest_sum(both: Sequence[Rows]) -> int:

@@ -4,7 +4,7 @@ Solves    min ½ αᵀQα + pᵀα   s.t.  sᵀα = sᵀ(start),  0 ≤ α ≤ u
 Works on  β = s∘α in the box [lower, upper], F = −s∘(Qα + p) = −s∘p − Kβ, so that with up = {β < upper}, low = {β > lower}
           m = max F over up,  M = min F over low
 Stops     m − M ≤ eps (without bias: max(m, −M) ≤ eps) by F freshly computed in float64
-Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache. Small problems: see below
+Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache. Up to m = 4096: see below
 Papers    Joachims (1999) for the decomposition; Fan, Chen & Lin, JMLR 6 (2005) for the choice of pairs; Keerthi et al. (2001)
 
 A round takes q variables (half kept from the last round, free ones first, the rest the worst violators), evaluates their q × q
@@ -19,6 +19,9 @@ take is done, these lead near the optimum (newton.py), and pair steps go on from
 in float64 makes w good enough, or sums over support vectors drown in rounding, w itself is the solution; so is the better one
 of the two where a run is cut short on the way (smo_w.py). On other kernels, and where monomials are too many, a run of at most
 4096 variables that has done as much as steps through the interior of the box would take turns to these (smo_interior.py).
+
+A run on long rows, of which a kernel value takes longer to make than to read, that has made as many values as there are, if it
+has no more than 4096 variables, takes them all into its block for the rest of its rounds: m² numbers of memory.
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
@@ -125,6 +128,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         size=size,
+        largest_size=m if _may_grow(problem.rows, m, options) else size,
         K=aligned((size, size), engine.packed.real) if needed is None else needed.K,
         by_need=needed,
         K_is_whole=False,
@@ -137,10 +141,15 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 
 
 def _block_size(rows: Rows, m: int, real: Real) -> int:
-    """Variables of a round: all where they are few and a kernel value dear, so that one round will do, or few."""
+    """Variables of the first rounds: all where they are few and a kernel value dear, so that one round will do, or few."""
     if len(rows.data) >= _DEAR_NONZEROS * rows.n:
         return _LARGER_BLOCK if m <= _LARGER_BLOCK else _BLOCK
     return _CHEAP_BLOCK if real == "f4" else _BLOCK
+
+
+def _may_grow(rows: Rows, m: int, options: Options) -> bool:
+    """Whether a block may come to hold all variables, once as many kernel values have been made as it has."""
+    return not options.working_set and m <= qp.LARGEST_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n
 
 
 def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> SmallMachines | None:
@@ -170,7 +179,7 @@ def advance(state: State, budget: int) -> Progress:
         return_to_the_best(state)
     return Progress(
         steps=state.steps,
-        kernel_evaluations=state.evaluations_before + state.variables.engine.evaluations,
+        kernel_evaluations=_evaluations(state),
         violation=state.violation,
         done=state.done,
         stalled=state.stalled,
@@ -219,6 +228,8 @@ def solution(state: State) -> Solution:
 
 def _open_round(state: State) -> None:
     """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
+    if state.size < state.largest_size and _evaluations(state) >= state.largest_size**2:
+        _take_all(state)
     active = state.variables.active
     m, M, state.violation = state.variables.extremes(active)
     state.pace.note(state.violation)
@@ -261,6 +272,17 @@ def _open_round(state: State) -> None:
         low=aligned(len(place), real),
         eps=qp.inner_eps(state.eps, state.violation, whole, real),
     )
+
+
+def _take_all(state: State) -> None:
+    """From here on all variables are in the block, whose kernel values are made once more, and kept."""
+    state.previous = state.variables.restore(state.previous)
+    state.size, state.shrinking = state.largest_size, False
+    state.K, state.K_is_whole = aligned((state.size, state.size), state.variables.engine.packed.real), False
+
+
+def _evaluations(state: State) -> int:
+    return state.evaluations_before + state.variables.engine.evaluations
 
 
 def _worth_a_look(state: State) -> bool:

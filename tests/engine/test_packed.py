@@ -14,11 +14,22 @@ from svmkit.problem import LINEAR, RBF, Kernel
 
 
 @pytest.mark.parametrize(
-    ("n_features", "density", "form"), [(123, 0.11, "table"), (780, 0.4, "tiled"), (300, 0.04, "table"), (5000, 0.01, "sorted")]
+    ("n_features", "density", "form"),
+    [
+        *((123, 0.11, "table"), (780, 0.4, "tiled"), (300, 0.04, "table")),
+        *((5000, 0.01, "sorted"), (5000, 0.15, "table"), (5000, 0.5, "tiled")),
+    ],
 )
 def test_which_form_suits(n_features: int, density: float, form: str) -> None:
     rows = Rows.from_dense(sparse_matrix(60, n_features, density, seed=0))
     assert Engine(rows, Kernel(RBF, 0.1)).packed.form == form
+
+
+def test_a_table_is_no_larger_than_crowded_rows() -> None:
+    """Or than 64 MB."""
+    few, many = (Rows.from_dense(np.ones((n, 140_000), np.float32)) for n in (3, 70))
+    assert packed.layout_of(few, few, Kernel(LINEAR), "f4").form == "sorted"
+    assert packed.layout_of(many, many, Kernel(LINEAR), "f4").form == "tiled"
 
 
 def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,7 @@ import zoo
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
-from svmkit.engine import active, by_need, kernels, packed
-from svmkit.errors import UsageError
+from svmkit.engine import active, kernels, packed
 from svmkit.fit import fit
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
@@ -164,30 +163,6 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
 
 
-@pytest.mark.parametrize("working_set", [-5, 1, 3, 4097])
-def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
-    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must be 0, or lie in 4 … 4096"):
-        run(large(50), working_set=working_set)
-
-
-@pytest.mark.parametrize(
-    ("n", "n_features", "size"), [(900, 5, 900), (1600, 39, 1536), (1600, 40, 1600), (2048, 40, 2048), (2049, 40, 1024)]
-)
-def test_few_long_rows_make_one_block(n: int, n_features: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no kernel value of theirs is evaluated twice, but for the check of float32 ones at the end."""
-    monkeypatch.setattr(by_need, "MOST_BYTES", 0)  # as where rows have many features more
-    rng = np.random.default_rng(15)
-    X = rng.normal(size=(n, n_features))
-    problem = zoo.problem(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0), Kernel(RBF, 0.5 / n_features), 1.0)
-    state, progress = run(problem)
-    assert len(state.K) == size
-    assert progress.done
-    if size == n:  # float64 blocks serve the check as well
-        assert progress.kernel_evaluations == n * n if n <= 1024 else progress.kernel_evaluations <= 2 * n * n
-    K = oracle.kernel_matrix(problem)
-    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
-
-
 def test_a_block_that_float32_makes_indefinite_turns_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values up to 3e6 and C 1e8: pair steps on rounded kernel values would climb for ever."""
     monkeypatch.setattr(smo, "_MOST_UNFINISHED", 20_000)
@@ -253,28 +228,6 @@ def test_a_start_counts_as_moved_from_0() -> None:
     alpha = np.full(problem.n, 0.5)
     state = smo.start(replace(problem, start=alpha), smo.Options(working_set=64), 1e-3, seed=0)
     assert state.drift2 == pytest.approx(0.25 * problem.n)
-
-
-def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_need, "suits", lambda *_: False)
-    state = smo.start(large(1300, C=1000.0), smo.Options(), 1e-5, 0)
-    block, asked = state.variables.engine.block, list[tuple[int, int]]()
-
-    def counted(rows: Ints, columns: Ints, out: np.ndarray) -> np.ndarray:
-        asked.append((len(rows), len(columns)))
-        return block(rows, columns, out)
-
-    monkeypatch.setattr(state.variables.engine, "block", counted)
-    assert smo.advance(state, EVERY).done
-    assert state.variables.engine.packed.real == "f4"
-    assert state.rounds > 1
-    assert asked == [(1300, 1300)]
-
-
-def test_a_problem_of_one_block_is_solved_in_float64() -> None:
-    state, progress = run(large(200))
-    assert progress.done
-    assert state.K.dtype == np.float64
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])

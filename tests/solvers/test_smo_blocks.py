@@ -1,0 +1,111 @@
+"""How many variables a round of the block solver has, and when all of them stay in one block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+import zoo
+
+from svmkit.data import Ints
+from svmkit.engine import by_need
+from svmkit.errors import UsageError
+from svmkit.problem import RBF, Kernel, Problem
+from svmkit.solvers import smo, smo_state
+from svmkit.trace import Progress
+
+EVERY = 10**9
+
+
+def run(problem: Problem, eps: float = 1e-3, working_set: int = 0) -> tuple[smo_state.State, Progress]:
+    state = smo.start(problem, smo.Options(working_set=working_set), eps, seed=0)
+    return state, smo.advance(state, EVERY)
+
+
+def large(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
+    X, y = zoo.points(n, 5, seed=11, noise=0.1)
+    return zoo.problem(X, y, Kernel(RBF, gamma), C)
+
+
+@pytest.mark.parametrize("working_set", [-5, 1, 3, 4097])
+def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
+    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must be 0, or lie in 4 … 4096"):
+        run(large(50), working_set=working_set)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_features", "size"), [(900, 5, 900), (1600, 39, 1536), (1600, 40, 1600), (2048, 40, 2048), (2049, 40, 1024)]
+)
+def test_few_long_rows_make_one_block(n: int, n_features: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no kernel value of theirs is evaluated twice, but for the check of float32 ones at the end."""
+    monkeypatch.setattr(by_need, "MOST_BYTES", 0)  # as where rows have many features more
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(n, n_features))
+    problem = zoo.problem(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0), Kernel(RBF, 0.5 / n_features), 1.0)
+    assert len(smo.start(problem, smo.Options(), 1e-3, 0).K) == size
+    state, progress = run(problem)
+    assert progress.done
+    if size == n:  # float64 blocks serve the check as well
+        assert progress.kernel_evaluations == n * n if n <= 1024 else progress.kernel_evaluations <= 2 * n * n
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-7
+
+
+def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_need, "suits", lambda *_: False)
+    state = smo.start(large(1300, C=1000.0), smo.Options(), 1e-5, 0)
+    block, asked = state.variables.engine.block, list[tuple[int, int]]()
+
+    def counted(rows: Ints, columns: Ints, out: np.ndarray) -> np.ndarray:
+        asked.append((len(rows), len(columns)))
+        return block(rows, columns, out)
+
+    monkeypatch.setattr(state.variables.engine, "block", counted)
+    assert smo.advance(state, EVERY).done
+    assert state.variables.engine.packed.real == "f4"
+    assert state.rounds > 1
+    assert asked == [(1300, 1300)]
+
+
+def test_a_problem_of_one_block_is_solved_in_float64() -> None:
+    state, progress = run(large(200))
+    assert progress.done
+    assert state.K.dtype == np.float64
+
+
+def hard(n: int, n_features: int) -> Problem:
+    """Most rows are support vectors, and few of them at a bound."""
+    X = np.random.default_rng(21).normal(size=(n, n_features))
+    return zoo.problem(X, np.where(X[:, 0] > 0, 1.0, -1.0), Kernel(RBF, 2.0 / n_features), 10.0)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_long_run_on_long_rows_comes_to_keep_all_kernel_values(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has made as many as there are; what was dropped before comes back."""
+    monkeypatch.setattr(by_need, "MOST_BYTES", 0)
+    monkeypatch.setattr(smo, "_LARGER_BLOCK", 64)
+    monkeypatch.setattr(smo, "_BLOCK", 64)
+    monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
+    monkeypatch.setattr(smo, "may_go_inside", lambda state: False)
+    monkeypatch.setattr(smo.Pace, "newton_is_quicker", lambda *_: False)
+    problem = replace(hard(400, 40), bias=bias)
+    state = smo.start(problem, smo.Options(), 1e-5, 0)
+    while len(state.K) == 64:
+        before = smo.advance(state, 20).kernel_evaluations
+    assert 2 * 400**2 <= before <= 2.5 * 400**2  # these, and the matrix
+    assert state.variables.is_whole
+    progress = smo.advance(state, EVERY)
+    assert progress.done
+    assert progress.kernel_evaluations <= before + 400**2  # the check in float64
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-5 + 1e-7
+    _, rounds = run(problem, 1e-5, working_set=64)
+    assert rounds.kernel_evaluations > 2 * progress.kernel_evaluations
+
+
+@pytest.mark.parametrize(("n", "n_features", "working_set"), [(400, 39, 0), (4097, 40, 0), (400, 40, 64)])
+def test_short_rows_many_rows_and_blocks_asked_for_stay_as_they_are(n: int, n_features: int, working_set: int) -> None:
+    state = smo.start(hard(n, n_features), smo.Options(working_set=working_set), 1e-3, 0)
+    assert state.largest_size == state.size
