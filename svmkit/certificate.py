@@ -29,7 +29,8 @@ import numpy as np
 
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply, diagonal
-from svmkit.engine.packed import Real, training_precision
+from svmkit.engine.layouts import Real
+from svmkit.engine.packed import training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
 
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is

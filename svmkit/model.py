@@ -14,7 +14,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine.kernels import Columns, cross_apply, products_by_group
-from svmkit.engine.packed import layout_of
+from svmkit.engine.layouts import layout_of
 from svmkit.engine.pair_sums import count_votes, pair_products, pair_sums, tiles_of
 from svmkit.errors import DataError
 from svmkit.maps import FeatureMap

@@ -41,6 +41,7 @@ SHARED = {
         "sorted",
         "apart",
         "linear",
+        "layouts",
         "packed",
         "rounding",
         "kernels",

@@ -5,8 +5,8 @@ features and gamma 1 by a thousand. So where either row has h above ``FAR_HALF``
 ascending order of the packed feature numbers until it is 0 for certain. Which way a value is computed depends on its two rows
 alone, and it is symmetric, so a pair of packed rows keeps the one value it has on every path.
 
-That is for rows some of which have the features that make them far. Where most rows have these, packed.py lets loops in vectors
-take their differences, of all pairs, and ``half`` and far are told of the other features.
+That is for rows some of which have the features that make them far. Where most rows have these, loops in vectors take their
+differences, of all pairs (layouts.py), and ``half`` and far are told of the other features.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from svmkit._jit import ORDERED, Compiled, both_precisions, compiled, helper
 from svmkit.data import Floats, Rows
 from svmkit.engine.columns import PACKED, scatter
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import Layout, layout_of, training_precision
+from svmkit.engine.layouts import Layout, layout_of
+from svmkit.engine.packed import training_precision
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
 from svmkit.engine.space import aligned, table_columns
 from svmkit.engine.table import block_4, block_8

@@ -20,7 +20,8 @@ from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import mirror, turn
-from svmkit.engine.packed import TABLE_FEATURES, Form, Layout, Packed, Real, layout_of, pack, prepared, renumbered, suited
+from svmkit.engine.layouts import TABLE_FEATURES, Form, Layout, Real, layout_of, suited
+from svmkit.engine.packed import Packed, pack, prepared, renumbered
 from svmkit.engine.pixels import COLUMNS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.space import (

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from svmkit._jit import ORDERED, REASSOCIATED, Compiled, both_precisions, compiled, helper, intrinsic
 from svmkit.data import Floats
 from svmkit.engine.larger import larger, smaller
-from svmkit.engine.packed import Real
+from svmkit.engine.layouts import Real
 from svmkit.engine.space import aligned
 
 #: Places in a block take 12 bits of a key.

@@ -1,4 +1,4 @@
-"""What rounding does to a kernel value in float32: by this packed.py chooses between float32 and float64.
+"""What rounding does to a kernel value in float32: by this layouts.py chooses between float32 and float64.
 
 A training value stays within ``FLOAT32_ERROR`` √(K_ii K_jj) of the float64 one. What is worked out here, in ulps of 2^−23, is
 an estimate: the largest error of all pairs is at most twice it on every set of data that was measured, and on rows made to

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from svmkit._store import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.binary import BYTES, byte_places
-from svmkit.engine.packed import Packed, Real
+from svmkit.engine.layouts import Real
+from svmkit.engine.packed import Packed
 from svmkit.engine.pixels import COLUMNS, SUMS
 from svmkit.engine.sorted import CHUNK_ROWS as SORTED_ROWS
 from svmkit.engine.sorted import FREQUENT

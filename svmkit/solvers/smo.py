@@ -43,7 +43,8 @@ from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import Real, training_precision
+from svmkit.engine.layouts import Real
+from svmkit.engine.packed import training_precision
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError

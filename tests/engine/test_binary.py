@@ -13,7 +13,8 @@ from svmkit.data import Rows
 from svmkit.engine import kernels
 from svmkit.engine.binary import FEW_ONES, MOST_ONES, WIDE
 from svmkit.engine.kernels import Engine, cross_apply
-from svmkit.engine.packed import Form, Layout, layout_of, training_precision
+from svmkit.engine.layouts import Form, Layout, layout_of
+from svmkit.engine.packed import training_precision
 from svmkit.engine.rounding import FLOAT32_ERROR
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
 

@@ -9,7 +9,7 @@ import zoo
 from svmkit.data import Rows
 from svmkit.engine.gram import GrowingGram, KeptColumns
 from svmkit.engine.kernels import Engine
-from svmkit.engine.packed import Real
+from svmkit.engine.layouts import Real
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 

@@ -8,7 +8,7 @@ from zoo import sparse_matrix
 
 from svmkit import parallel
 from svmkit.data import Rows
-from svmkit.engine import kernels, packed
+from svmkit.engine import kernels, layouts, packed
 from svmkit.engine.kernels import Engine, cross_apply, diagonal
 from svmkit.engine.rounding import FLOAT32_ERROR
 from svmkit.engine.sorted import FREQUENT
@@ -49,16 +49,17 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     two with a place for some features in every row.
     """
     *dense, form = request.param.split()
-    layout = packed.Layout(form, frequent=tuple(range(1, 300, 3)), dense=tuple(range(2, 260, 2)) if dense else ())
-    suited = packed.suited
-    for module in (kernels, packed):
+    layout = layouts.Layout(form, frequent=tuple(range(1, 300, 3)), dense=tuple(range(2, 260, 2)) if dense else ())
+    suited = layouts.suited
+    for module in (kernels, layouts):
         monkeypatch.setattr(module, "layout_of", lambda *_: layout)
+    for module in (kernels, packed):
         monkeypatch.setattr(module, "suited", lambda *rows_and_kernel: (suited(*rows_and_kernel)[0], layout))
     return str(form)
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
-def test_rbf_of_a_row_and_itself_or_its_like_is_exactly_1(path: str, real: packed.Real) -> None:
+def test_rbf_of_a_row_and_itself_or_its_like_is_exactly_1(path: str, real: layouts.Real) -> None:
     """However large gamma: else rounding alone would tell a row from its copy, and set rho where classes balance."""
     X = sparse_matrix(60, 300, 0.4, seed=5, scale=3.0)
     X[30:] = X[:30]
@@ -81,7 +82,7 @@ def test_features_that_many_columns_have_come_first() -> None:
     X[np.arange(400), rng.integers(0, 5000, 400)] = 0.5
     X[:10] = 0.0
     rows, kernel = Rows.from_dense(X), Kernel(RBF, 0.02)
-    layout = packed.layout_of(rows, rows, kernel, "f8")
+    layout = layouts.layout_of(rows, rows, kernel, "f8")
     counts = (X != 0).sum(axis=0)
     assert layout.form == "sorted"
     assert len(layout.frequent) == FREQUENT
@@ -89,7 +90,7 @@ def test_features_that_many_columns_have_come_first() -> None:
     assert least >= np.delete(counts, np.array(layout.frequent) - 1).max()
     lone = np.zeros((40, 5000))
     lone[np.arange(40), np.arange(40) * 100] = 1.0
-    assert packed.layout_of(rows, Rows.from_dense(lone), kernel, "f8").frequent == ()
+    assert layouts.layout_of(rows, Rows.from_dense(lone), kernel, "f8").frequent == ()
     wider = np.hstack([X[:, 2500:], np.ones((400, 300)), np.zeros((400, 4000))])  # its features are the other's by chance alone
     basis = Rows.from_dense(X[:37])
     exact = naive(kernel, wider[:, :5000], X[:37]) * np.exp(-kernel.gamma * (wider[:, 5000:] ** 2).sum(axis=1))[:, None]
@@ -305,13 +306,13 @@ def test_precomputed_values_are_looked_up() -> None:
 @pytest.mark.parametrize("form", ["table", "tiled"])
 @pytest.mark.parametrize("n", [1, 2, 33, 200])
 def test_differences_give_one_value_on_every_path(
-    form: packed.Form, n: int, real: packed.Real, monkeypatch: pytest.MonkeyPatch
+    form: layouts.Form, n: int, real: layouts.Real, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "BLOCK_PIECE_VALUES", dict.fromkeys(kernels.BLOCK_PIECE_VALUES, 100))
     X = sparse_matrix(n, 150, 0.4, seed=15, scale=0.5)
     X[:, ::3] += 2.0
     kernel, everything = Kernel(RBF, 0.02), np.arange(n)
-    layout = packed.Layout(form, dense=tuple(range(1, 150, 3)), differences=True)
+    layout = layouts.Layout(form, dense=tuple(range(1, 150, 3)), differences=True)
     engine = Engine(Rows.from_dense(X), kernel, real, layout)
     K = engine.block(everything, everything)
     assert np.abs(K - naive(kernel, X, X)).max() < (1e-6 if real == "f4" else 1e-14)
@@ -409,7 +410,7 @@ def test_values_of_far_rows_that_are_0_as_usual() -> None:
     X = sparse_matrix(40, 6, 0.9, seed=19, scale=300.0)
     X[20:] = X[:20] + np.linspace(0, 0.05, 20)[:, None]
     rows, kernel = Rows.from_dense(X), Kernel(RBF, 20.0)
-    engine = Engine(rows, kernel, "f8", packed.Layout("table"))
+    engine = Engine(rows, kernel, "f8", layouts.Layout("table"))
     assert engine.packed.far
     K = engine.block(np.arange(40), np.arange(40))
     exact = naive(kernel, X, X)

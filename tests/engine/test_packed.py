@@ -8,7 +8,7 @@ from zoo import sparse_matrix
 
 from svmkit import features
 from svmkit.data import Rows
-from svmkit.engine import packed
+from svmkit.engine import layouts, packed
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, Kernel
 
@@ -28,8 +28,8 @@ def test_which_form_suits(n_features: int, density: float, form: str) -> None:
 def test_a_table_is_no_larger_than_crowded_rows() -> None:
     """Or than 64 MB."""
     few, many = (Rows.from_dense(np.ones((n, 140_000), np.float32)) for n in (3, 70))
-    assert packed.layout_of(few, few, Kernel(LINEAR), "f4").form == "sorted"
-    assert packed.layout_of(many, many, Kernel(LINEAR), "f4").form == "tiled"
+    assert layouts.layout_of(few, few, Kernel(LINEAR), "f4").form == "sorted"
+    assert layouts.layout_of(many, many, Kernel(LINEAR), "f4").form == "tiled"
 
 
 def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,12 +41,12 @@ def test_features_that_most_of_a_basis_has_come_first(monkeypatch: pytest.Monkey
     rows = Rows.from_dense(X)
     kernel = Kernel(RBF, 0.01)
     for has, dense in ((True, (5, 12)), (False, ())):
-        monkeypatch.setattr(packed, "cpu_has", lambda feature, has=has: has and feature == "avx512f")
-        assert packed.layout_of(Rows.from_dense(X * (X == 1.5)), rows, kernel, "f4") == packed.Layout("table", dense=dense)
-    monkeypatch.setattr(packed, "cpu_has", lambda feature: feature == "avx512f")
+        monkeypatch.setattr(layouts, "cpu_has", lambda feature, has=has: has and feature == "avx512f")
+        assert layouts.layout_of(Rows.from_dense(X * (X == 1.5)), rows, kernel, "f4") == layouts.Layout("table", dense=dense)
+    monkeypatch.setattr(layouts, "cpu_has", lambda feature: feature == "avx512f")
     few = Rows.from_dense(X * (np.arange(20) == 4))  # with a place for either feature these were twice as large
-    assert packed.layout_of(few, rows, kernel, "f4").dense == ()
-    layout = packed.Layout("table", dense=(5, 12))
+    assert layouts.layout_of(few, rows, kernel, "f4").dense == ()
+    layout = layouts.Layout("table", dense=(5, 12))
     found = packed.pack(rows, Kernel(LINEAR), "f8", layout)
     assert found.dense == 2
     old = [5, 12, *(f for f in range(21) if f not in layout.dense)]  # the old numbers, by the new ones; no row has feature 0

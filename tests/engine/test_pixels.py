@@ -10,7 +10,8 @@ from svmkit._store import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels, words
 from svmkit.engine.kernels import Columns, Engine, cross_apply
-from svmkit.engine.packed import Layout, layout_of, pack, training_precision
+from svmkit.engine.layouts import Layout, layout_of
+from svmkit.engine.packed import pack, training_precision
 from svmkit.engine.pixels import NEEDED
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 

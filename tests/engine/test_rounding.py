@@ -7,7 +7,7 @@ import pytest
 from bench_data import DATA
 
 from svmkit.data import Rows
-from svmkit.engine import packed, rounding
+from svmkit.engine import layouts, packed, rounding
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.packed import training_precision
 from svmkit.engine.rounding import FLOAT32_ERROR
@@ -15,7 +15,7 @@ from svmkit.io.libsvm_data import read_dataset
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel
 
 
-def largest_error(rows: Rows, kernel: Kernel, layout: packed.Layout | None = None) -> float:
+def largest_error(rows: Rows, kernel: Kernel, layout: layouts.Layout | None = None) -> float:
     """Of float32 values, in units of √(K_ii K_jj)."""
     coarse, exact = Engine(rows, kernel, "f4", layout), Engine(rows, kernel, "f8")
     scale, every, worst = np.sqrt(exact.diagonal()), np.arange(rows.n), 0.0
@@ -36,7 +36,7 @@ def largest_gamma(rows: Rows, most: float = 1e6) -> float:
 
 def limit_of_products(rows: Rows) -> float:
     """The largest gamma for which float32 inner products serve."""
-    return 0.999 * rounding._ESTIMATE / rounding._sums(rows, packed._longest_sum((rows,))).roughness
+    return 0.999 * rounding._ESTIMATE / rounding._sums(rows, layouts._longest_sum((rows,))).roughness
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 50, 800, 3000])
@@ -46,7 +46,7 @@ def test_products_are_taken_only_where_they_are_good_enough(dimension: int, dens
     X = np.abs(rng.normal(size=(300, dimension))) * (rng.random((300, dimension)) < density)
     rows = Rows.from_dense(X)
     kernel = Kernel(RBF, limit_of_products(rows))
-    layout = packed.layout_of(rows, rows, kernel, "f4")
+    layout = layouts.layout_of(rows, rows, kernel, "f4")
     assert training_precision(rows, kernel) == "f4"
     assert not layout.differences
     assert largest_error(rows, kernel) <= FLOAT32_ERROR
@@ -74,7 +74,7 @@ def test_rows_that_round_one_way(count: int, width: int, same: bool) -> None:
     for factor in (1.0, 0.5, 0.2, 0.05):
         kernel = Kernel(RBF, factor * limit_of_products(rows))
         assert training_precision(rows, kernel) == "f4"
-        assert largest_error(rows, kernel, packed._layout_for_products((rows,))) <= FLOAT32_ERROR
+        assert largest_error(rows, kernel, layouts._layout_for_products((rows,))) <= FLOAT32_ERROR
     if count < 4096:
         kernel = Kernel(RBF, largest_gamma(rows))
         assert largest_error(rows, kernel) <= FLOAT32_ERROR
@@ -103,7 +103,7 @@ def test_a_few_equal_values_may_have_any_gamma(longest: int) -> None:
     for gamma in 10.0 ** np.linspace(-3, 3, 25):
         kernel = Kernel(RBF, gamma)
         assert training_precision(rows, kernel) == "f4"
-        assert largest_error(rows, kernel, packed.Layout("table")) <= FLOAT32_ERROR
+        assert largest_error(rows, kernel, layouts.Layout("table")) <= FLOAT32_ERROR
     X[:, 20:] = 1.0 + rng.normal(scale=0.05, size=(300, 4))
     mixed, kernel = Rows.from_dense(X), Kernel(RBF, 6.0)
     assert (training_precision(mixed, kernel) == "f4") == (longest < 16)
@@ -113,7 +113,7 @@ def test_a_few_equal_values_may_have_any_gamma(longest: int) -> None:
     assert training_precision(Rows.from_dense(X), Kernel(RBF, 40.0)) == "f8"
     others = rows._replace(data=np.full(len(rows.data), 0.7))
     for basis, real in ((others, "f8"), (rows.part(10, 60), "f4")):
-        assert packed.suited(*packed.renumbered(rows, basis), Kernel(RBF, 40.0))[0] == real
+        assert layouts.suited(*packed.renumbered(rows, basis), Kernel(RBF, 40.0))[0] == real
 
 
 @pytest.mark.parametrize(("dimension", "others"), [(1, 0), (3, 0), (20, 0), (200, 0), (12, 10)])
@@ -130,7 +130,7 @@ def test_differences_serve_where_products_are_too_coarse(dimension: int, others:
     engine = Engine(rows, kernel)
     assert engine.packed.differences
     assert largest_error(rows, kernel) <= FLOAT32_ERROR
-    assert largest_error(rows, kernel, packed.Layout("table")) > 3 * FLOAT32_ERROR
+    assert largest_error(rows, kernel, layouts.Layout("table")) > 3 * FLOAT32_ERROR
     weights, exact = rng.normal(size=(301, 2)), Engine(rows, kernel, "f8").block(every, every)
     assert np.abs(cross_apply(rows, rows, kernel, weights, "f4") - exact @ weights).max() <= FLOAT32_ERROR * 301
 
@@ -142,9 +142,9 @@ def test_other_features_must_not_cost_the_differences_their_digits() -> None:
     for columns, served in ((slice(90, None), True), (slice(None), False)):  # by table, by tiles
         rows, kernel = Rows.from_dense(X[:, columns]), Kernel(RBF, 300.0)
         dense = tuple(range(1, rows.n_features - 1))
-        assert rounding.differences_serve((rows,), kernel, dense, packed._longest_sum((rows,)), others_first=served) == served
+        assert rounding.differences_serve((rows,), kernel, dense, layouts._longest_sum((rows,)), others_first=served) == served
         form = "table" if served else "tiled"
-        assert (largest_error(rows, kernel, packed.Layout(form, dense=dense, differences=True)) <= FLOAT32_ERROR) == served
+        assert (largest_error(rows, kernel, layouts.Layout(form, dense=dense, differences=True)) <= FLOAT32_ERROR) == served
 
 
 def test_float32_gives_way_where_neither_serves() -> None:
@@ -197,7 +197,7 @@ def test_real_data_at_the_largest_gamma(name: str) -> None:
         pytest.skip(f"{DATA / name} is not there")
     rows = read_dataset(str(DATA / name)).rows
     rows = rows.take(np.random.default_rng(0).permutation(rows.n)[:4000].astype(np.int64))
-    plain = packed._layout_for_products((rows,))
+    plain = layouts._layout_for_products((rows,))
     by_products = limit_of_products(rows)
     errors = [largest_error(rows, Kernel(RBF, largest_gamma(rows, 1e3)))]
     errors += [largest_error(rows, Kernel(RBF, share * by_products), plain) for share in (1.0, 0.3)]

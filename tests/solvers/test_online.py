@@ -13,7 +13,7 @@ from zoo import points
 from svmkit import solvers
 from svmkit.data import Floats, Rows, dense_rows, stack
 from svmkit.engine.kernels import cross_apply
-from svmkit.engine.packed import TABLE_FEATURES
+from svmkit.engine.layouts import TABLE_FEATURES
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Solution, Stream
 from svmkit.solvers import pegasos, perceptron

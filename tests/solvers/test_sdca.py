@@ -16,7 +16,7 @@ from golden_data import GOLDEN, TOOLS, dataset_of, needs_tools, numbers
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
-from svmkit.engine import active, kernels, packed, rng
+from svmkit.engine import active, kernels, layouts, rng
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
@@ -114,7 +114,7 @@ def test_the_steps_are_the_plain_ones_in_float64(monkeypatch: pytest.MonkeyPatch
     """Down to rounding, in blocks and with the kernel matrix held; cut at any visit."""
     monkeypatch.setattr(sdca, "_HELD", held)
     monkeypatch.setattr(sdca, "_BLOCK", 16)
-    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f8", packed.layout_of(*rows_and_kernel, "f8")))
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f8", layouts.layout_of(*rows_and_kernel, "f8")))
     problem = large(90)
     state, plain = sdca.start(problem, sdca.Options(shrinking=False), 1e-9, 5), Plain(problem, 5, False)
     for sweep in range(5):
@@ -173,7 +173,7 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     X += 300.0
     X[0] = 0.0  # else rows would be moved to the origin
     problem = replace(zoo.problem(X, y, Kernel(RBF, 0.5), 10.0), bias="none")
-    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", layouts.layout_of(*rows_and_kernel, "f4")))
     state = sdca.start(problem, sdca.Options(), 1e-5, 0)
     progress = sdca.advance(state, EVERY)
     assert progress.done

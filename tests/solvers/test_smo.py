@@ -13,7 +13,7 @@ import zoo
 from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
-from svmkit.engine import active, kernels, packed
+from svmkit.engine import active, kernels, layouts
 from svmkit.fit import fit
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
@@ -137,7 +137,7 @@ def coarse_problems() -> Iterator[Problem]:
 
 @pytest.mark.parametrize("problem", list(coarse_problems()), ids=["rbf far from the origin", "linear unscaled", "rbf, C 1e5"])
 def test_converged_holds_in_float64_where_float32_is_too_coarse(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", layouts.layout_of(*rows_and_kernel, "f4")))
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
     assert state.variables.engine.packed.real == "f4"
     progress = smo.advance(state, 3_000_000)
@@ -155,7 +155,7 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     X += 100.0
     X[0] = 0.0  # else rows would be moved to the origin
     problem = zoo.problem(X, y, Kernel(RBF, 0.5), 100.0)
-    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", packed.layout_of(*rows_and_kernel, "f4")))
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f4", layouts.layout_of(*rows_and_kernel, "f4")))
     state, progress = run(problem, working_set=64)
     assert progress.done
     assert state.variables.engine.packed.real == "f8"
