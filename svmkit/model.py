@@ -255,16 +255,19 @@ def _float32_pays(model: Model, rows: Rows) -> bool:
 def _float32_decisions(model: Model, rows: Rows) -> tuple[Floats, Floats]:
     """An rbf machine's f from float32 kernel values, (n, 1), and how far it may be off, (n,); nan or infinite if by any amount.
 
-    Let u = 2^−24. Inner products of m terms, summed in any order, and squared norms of rounded rows put the exponent
-    −gamma‖x − z‖² off by at most (m + 12) u gamma (‖x‖² + ‖z‖²); the exponential adds 16 u to the relative error this makes in
-    K, and values below 2^−120 may be 0 or 2^−120. So f is off by that share of Σ|coef_j| K_j, sums being in float64.
+    Let u = 2^−24. Sums of m products of rounded numbers, in any order, are off by (m + 2) u times those of their sizes: of the
+    inner product that is of the shorter row's nonzeros, of squared norms of each row's own, m_x and m_z. With the additions
+    the exponent −gamma‖x − z‖² is off by at most u gamma ((min(m_x, m_z) + 12)(‖x‖² + ‖z‖²) + m_x‖x‖² + m_z‖z‖²); the
+    exponential adds 16 u to the relative error this makes in K, and values below 2^−120 may be 0 or 2^−120. So f is off by
+    that share of Σ|coef_j| K_j, sums being in float64.
     """
     coef, rho = coefficients(model)[:, 0], model.machines[0].rho
     weights = np.stack([coef, np.abs(coef)], axis=1)
-    terms = np.minimum(np.diff(rows.indptr), np.diff(model.rows.indptr).max(initial=0))
+    own, longest = np.diff(rows.indptr), np.diff(model.rows.indptr).max(initial=0)
     with np.errstate(all="ignore"):  # what leaves float32's range may be off by any amount
         sums = cross_apply(rows, model.rows, model.kernel, weights, "f4", may_differ=False)
-        norms = model.kernel.gamma * (rows.sqnorms() + model.rows.sqnorms().max(initial=0.0))
-        share = np.expm1(2.0**-24 * (terms + 12) * norms) + 2.0**-20
+        norms, largest = model.kernel.gamma * rows.sqnorms(), model.kernel.gamma * model.rows.sqnorms().max(initial=0.0)
+        ulps = (np.minimum(own, longest) + 12) * (norms + largest) + own * norms + longest * largest
+        share = np.expm1(2.0**-24 * ulps) + 2.0**-20
         error = 1.01 * share / np.maximum(0.0, 1.0 - share) * sums[:, 1] + 2.0**-120 * np.abs(coef).sum()
     return sums[:, :1] - rho, error

@@ -183,6 +183,19 @@ def test_float32_decisions_are_off_by_no_more_than_they_say(name: str) -> None:
     assert np.median(error) < 1e-3 * np.abs(machine.machines[0].coef).sum()
 
 
+@pytest.mark.parametrize("longer", ["rows", "basis"])
+def test_rows_and_support_vectors_of_other_lengths(longer: str) -> None:
+    """A squared norm is rounded as often as its own row has nonzeros, and equal squares are rounded one way."""
+    many, few = np.zeros((50, 3000)), np.zeros((50, 3000))
+    many[:, ::4] = np.linspace(0.3, 0.4, 50)[:, None]
+    few[:, :2] = np.random.default_rng(7).random((50, 2))
+    rows, basis = (Rows.from_dense(X) for X in ((many, few) if longer == "rows" else (few, many)))
+    machine = rbf_machine(basis, 0.01)
+    machine = replace(machine, machines=(replace(machine.machines[0], coef=np.ones(50)),))
+    decisions, error = _float32_decisions(machine, rows)
+    assert (np.abs(decisions - decision_values(machine, rows))[:, 0] <= error).all()
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_answers_are_those_of_the_decision_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At thresholds that put some row within float32's error of the boundary, on either side or on it."""
@@ -201,7 +214,7 @@ def test_answers_are_those_of_the_decision_values(name: str, monkeypatch: pytest
 def test_counted_values_need_no_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
     monkeypatch.setattr(model_module, "_float32_decisions", None)
-    monkeypatch.setattr("svmkit.engine.packed.cpu_has", lambda name: True)  # elsewhere nothing is counted
+    monkeypatch.setattr("svmkit.engine.layouts.cpu_has", lambda name: True)  # elsewhere nothing is counted
     rows = Rows.from_dense((np.random.default_rng(1).random((40, 12)) < 0.4).astype(np.float64))
     assert not model_module._float32_pays(rbf_machine(rows, 0.7), rows)
 

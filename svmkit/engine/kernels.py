@@ -128,7 +128,7 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
 def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8", may_differ: bool = True) -> Floats:
     """K(left, basis) @ weights, (left.n, weights.shape[1]), kernel values in float64 unless told otherwise, sums always; the
     block is never stored. float32 gives way to float64 where it is too coarse; but without ``may_differ`` rbf values come from
-    its inner products all the same.
+    its inner products of the values as they are all the same.
 
     With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
     """
@@ -175,14 +175,15 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
 class Columns:
     """Rows packed once a layout, to be the columns of many blocks K(left, rows) in float64, on any thread."""
 
-    def __init__(self, rows: Rows, kernel: Kernel) -> None:
-        self.rows, self.kernel = rows, kernel
+    def __init__(self, rows: Rows, kernel: Kernel, layout: Layout | None = None) -> None:
+        """With the ``layout``, or that which suits each block's rows, upon which last digits may depend."""
+        self.rows, self.kernel, self._layout = rows, kernel, layout
         self._packed: dict[Layout, Packed] = {}
 
     def block(self, left: Rows) -> Floats:
         """K(left, rows), (left.n, rows.n)."""
         narrow, own = prepared(self.kernel, left, self.rows)
-        layout = layout_of(narrow, own, self.kernel, "f8")
+        layout = self._layout or layout_of(narrow, own, self.kernel, "f8")
         basis = self._packed.get(layout) if own is self.rows else None
         if basis is None:
             basis = pack(own, self.kernel, "f8", layout)

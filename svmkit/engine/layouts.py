@@ -69,7 +69,8 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     """
     both = (left,) if left is basis else (left, basis)
     layout = _layout_in_float32(both, kernel) if real == "f4" and may_differ else None
-    return layout or special_layout(both, kernel, real) or _layout_of_far(both, kernel, real) or _layout_for_products(both)
+    special = special_layout(both, kernel, real if may_differ else "f8")  # not those that take text for whole numbers
+    return layout or special or _layout_of_far(both, kernel, real) or _layout_for_products(both)
 
 
 def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:

@@ -91,7 +91,6 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     return tuple(rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names)) for rows in parts)
 
 
-@np.errstate(over="ignore")  # numbers beyond float32 are infinite in it
 def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     """``rows`` scaled for ``kernel`` in the given precision, for the loops that ``layout_of`` has found to suit."""
     if layout.form == "pixels":
@@ -111,7 +110,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
 
         def multiply(r0: int, r1: int) -> None:
             here = slice(indptr[r0], indptr[r1])
-            np.multiply(rows.data[here], scale, out=data[here], casting="same_kind")  # in float64, rounded once
+            with np.errstate(over="ignore"):  # numbers beyond float32 are infinite in it; each thread is told for itself
+                np.multiply(rows.data[here], scale, out=data[here], casting="same_kind")  # in float64, rounded once
 
         _by_pieces(indptr, multiply)
     half = np.zeros(rows.n, dtype=real)

@@ -30,8 +30,9 @@ from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
+from svmkit.engine.layouts import Layout
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
-from svmkit.features import feature_names
+from svmkit.features import feature_names, places_of
 from svmkit.maps.landmarks import Heed, for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
@@ -49,7 +50,9 @@ _COSINE = tuple(float(c) for c in np.cumprod([1.0, *(-((2 * pi) ** 2) / ((2 * k 
 
 
 class _Frequencies(NamedTuple):
-    """The ``columns`` ν_j / 2π, over these feature numbers."""
+    """The ``columns`` ν_j / 2π, over these feature numbers: places from 1 on, in a table of them, so that a row has the same
+    sums whichever other features are known.
+    """
 
     features: Ints
     columns: Columns
@@ -68,7 +71,8 @@ class FourierMap:
 
     def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
-        columns = self._frequencies(feature_names(rows).astype(np.int64))
+        names, columns = self._frequencies(feature_names(rows).astype(np.int64))
+        rows = rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names))
         phases = rng.uniforms(self.seed, _PHASES, 0, self.dim)
         features = np.empty((rows.n, self.dim), dtype=np.float32) if out is None else out
         with np.errstate(over="ignore"):
@@ -105,8 +109,8 @@ class FourierMap:
             "n_features": self.n_features,
         }
 
-    def _frequencies(self, features: Ints) -> Columns:
-        """ν_j / 2π over these feature numbers and those that were asked for before."""
+    def _frequencies(self, features: Ints) -> _Frequencies:
+        """Those over these feature numbers and the ones that were asked for before."""
         if not self._known:
             self._known.append(self._extended(np.empty(0, np.int64), np.empty((self.dim, 0)), features))
         known = self._known[0]
@@ -114,7 +118,7 @@ class FourierMap:
         if len(missing):
             values = known.columns.rows.data.reshape(self.dim, -1)
             self._known[0] = self._extended(known.features, values, missing)
-        return self._known[0].columns
+        return self._known[0]
 
     def _extended(self, features: Ints, values: Floats, more: Ints, heed: Heed = lambda doing: None) -> _Frequencies:
         """The frequencies ``values`` (dim, features) and those over ``more`` features."""
@@ -126,11 +130,11 @@ class FourierMap:
         values = np.concatenate([values, self._drawn(more)], axis=1)[:, order]
         rows = Rows(
             data=np.ascontiguousarray(values).reshape(-1),
-            indices=np.tile(every[order].astype(np.int32), self.dim),
+            indices=np.tile(np.arange(1, len(every) + 1, dtype=np.int32), self.dim),
             indptr=len(every) * np.arange(self.dim + 1, dtype=np.int64),
-            n_features=int(every.max(initial=0)),
+            n_features=len(every),
         )
-        return _Frequencies(every[order], Columns(rows, Kernel(LINEAR)))
+        return _Frequencies(every[order], Columns(rows, Kernel(LINEAR), Layout("table")))
 
     def _drawn(self, features: Ints, heed: Heed = lambda doing: None) -> Floats:
         """Independent frequencies over these features, (dim, features)."""

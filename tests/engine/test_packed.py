@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from zoo import sparse_matrix
@@ -76,3 +79,23 @@ def test_features_are_numbered_anew_in_their_order_either_way(most_places: int, 
         assert after.n_features == 5
         assert after.indices.dtype == np.int32
     assert packed.renumbered(few._replace(n_features=4096))[0].indices is few.indices
+
+
+def test_numbers_beyond_float32_are_infinite_on_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a warning, which NumPy gives on threads that it has not been told to spare."""
+
+    def elsewhere(work: Callable[[int, int], None], n: int, n_pieces: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work, 0, n).result()
+
+    monkeypatch.setattr(packed.parallel, "run_ranges", elsewhere)
+    found = packed.pack(Rows.from_dense(np.full((8, 2), 1e60)), Kernel(LINEAR), "f4", layouts.Layout("table"))
+    assert (found.data == np.inf).all()
+
+
+def test_text_that_may_be_taken_for_whole_numbers_is_not_where_values_may_not_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """255ths to six digits; a bound on float32's rounding knows nothing of such."""
+    monkeypatch.setattr(layouts, "cpu_has", lambda feature: feature != "avx512f")
+    rows = Rows.from_dense(np.round(np.random.default_rng(8).integers(0, 256, (80, 64)) / 255.0, 6))
+    forms = [layouts.layout_of(rows, rows, Kernel(RBF, 0.1), "f4", may_differ).form for may_differ in (True, False)]
+    assert forms == ["pixels", "table"]

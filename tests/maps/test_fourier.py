@@ -100,6 +100,16 @@ def test_a_row_is_mapped_alike_wherever_it_stands(threads: None) -> None:
         parallel.use_threads(0)
 
 
+def test_a_row_is_mapped_alike_however_many_features_are_known() -> None:
+    """So many that another loop would suit them."""
+    few, more = (rows._replace(data=1e6 * rows.data) for rows in (some_rows(seed=3, d=90), some_rows(seed=4, d=200)))
+    made = fourier.fit(few, Kernel(RBF, 0.3), 40, seed=5)
+    before = made.transform(few)
+    made.transform(more)
+    assert np.array_equal(made.transform(few), before)
+    assert np.array_equal(fourier.fit(few, Kernel(RBF, 0.3), 40, seed=5).transform(stack([more, few]))[more.n :], before)
+
+
 def test_features_of_very_large_numbers() -> None:
     """Hashed features cost no more memory than others."""
     rows = some_rows()
