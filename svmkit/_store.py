@@ -141,7 +141,7 @@ def _cpu() -> str:
 def store() -> Path | None:
     """The folder of this build's machine code, made if need be; None where none can be written or read."""
     folder = _folder()
-    if folder.is_dir():
+    if os.path.isdir(folder):  # Path.is_dir raises where a parent may not be searched
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)

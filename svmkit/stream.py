@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
@@ -243,4 +244,4 @@ def memory_mb() -> float:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

@@ -67,6 +67,20 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_code_is_compiled_in_memory_where_the_way_to_the_store_may_not_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a service whose home belongs to somebody else: then Path.is_dir raises, before Python 3.13."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    _store.store.cache_clear()
+    monkeypatch.setattr(_store, "_folder", lambda: Path("/nowhere/svmkit"))
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert _store.store() is None
+    _store.store.cache_clear()
+
+
 def test_a_function_is_claimed_by_one_at_a_time(store: Path) -> None:
     with _store.claimed("f", 0.0) as first:
         assert first

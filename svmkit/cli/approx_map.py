@@ -91,5 +91,5 @@ def _write_some(out: Output, chunk: Chunk, first: int, last: int, feature_map: F
 
     features = feature_map.transform(chunk.dataset.rows.part(first, last))
     refuse_infinite(features, lambda row: chunk.where(first + row))
-    for text in lines(chunk.dataset, first, last, features):
+    for text in lines(chunk.dataset, first, features):
         out.write(text)

@@ -36,8 +36,8 @@ def train_batch(
     with Reporter(quiet, config) as reporter:
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)
-        config = balanced(config, dataset) if balance else config
         training, held_out = files.set_aside(dataset, holdout, config, reporter)
+        config = balanced(config, training) if balance else config
         warm = None
         if init is not None:
             config, warm = initial.go_on(init, training, config, given=given, reporter=reporter)

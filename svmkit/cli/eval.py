@@ -66,7 +66,7 @@ def command(
         refuse_given(ctx, {"C", "lam", "class_weight", "bias"}, "goes with --certificate")
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
-        found, dataset = files.read_model_and_data(model, data, reporter)
+        found, dataset = files.read_model_and_data(model, data, reporter, training=certified)
         report = _scores(found, dataset)
         if certified:
             report |= _certified(found, dataset, config, reporter)

@@ -103,13 +103,15 @@ def fraction(text: str) -> float | None:
     return value
 
 
-def read_model_and_data(model: str, data: str, reporter: Reporter) -> tuple[Model, Dataset]:
-    """A model and the data it is to judge. Raises UsageError where both are to be standard input."""
+def read_model_and_data(model: str, data: str, reporter: Reporter, *, training: bool = False) -> tuple[Model, Dataset]:
+    """A model and the data it is to judge, or, with ``training``, was trained on. Raises UsageError where both are to be
+    standard input.
+    """
     refuse_shared_input(DATA=data, MODEL=model)
     from svmkit.io.model_libsvm import read_model
 
     found = read_model(model)
-    return found, read_data(data, reporter, precomputed=found.kernel.name == "precomputed")
+    return found, read_data(data, reporter, precomputed=found.kernel.name == "precomputed", training=training)
 
 
 def write(path: str, content: bytes) -> None:

@@ -82,6 +82,7 @@ def command(
             _warn_of_strangers(dataset, scaling, restore or "", reporter)
         scaling = scaling.covering(occurring(dataset.rows))
         dataset = dataclasses.replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
+        _refuse_lost(output, dataset, scaling)
         if save is not None:
             write_ranges(save, scaling)
         _write(output, dataset, scaling)
@@ -90,19 +91,24 @@ def command(
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
 
 
-def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
-    """Writes ``dataset``, its labels scaled, its rows placed. Raises OutputError for a number that is not finite."""
+def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
+    """Raises OutputError where a number, scaled, is not finite."""
     import numpy as np
 
-    from svmkit.cli.scaled_text import Words, scaled_lines
-    from svmkit.io.files import atomic_output
-    from svmkit.io.libsvm_data import line_heads
     from svmkit.scaling import unscalable
 
     lost = unscalable(dataset.rows, scaling)
     if len(lost) or np.isinf(dataset.y).any():
         what = f"values of feature {lost[0]}" if len(lost) else "labels"
         raise OutputError(f"can't write {output}: scaled {what} leave the range of doubles; nothing was overwritten")
+
+
+def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
+    """Writes ``dataset``, its labels scaled, its rows placed."""
+    from svmkit.cli.scaled_text import Words, scaled_lines
+    from svmkit.io.files import atomic_output
+    from svmkit.io.libsvm_data import line_heads
+
     words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, _texts)
     with atomic_output(output) as out:
         for lines in scaled_lines(dataset.rows, scaling, words):

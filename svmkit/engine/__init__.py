@@ -1,1 +1,1 @@
-"""The numba kernel engine: the only room, with maps, that asks how rows are stored."""
+"""The numba kernel engine: kernel values, and every compiled loop over them."""

@@ -30,8 +30,8 @@ _HALF_STEP, _LEAST_HALF = _SURE * 2.0**-24, _SURE * 2.0**-150
 _E = 101
 
 
-def lines(dataset: Dataset, start: int, stop: int, features: NDArray[np.float32]) -> list[bytes]:
-    """The lines of examples start … stop − 1, in a few pieces; row i of ``features``, finite, belongs to example start + i."""
+def lines(dataset: Dataset, start: int, features: NDArray[np.float32]) -> list[bytes]:
+    """The lines of examples from ``start`` on, in a few pieces; row i of ``features``, finite, belongs to example start + i."""
     n, d = features.shape
     names, name_ends = joined([f" {j + 1}:" for j in range(d)])
     step = max(1, _PIECE_VALUES // max(1, d))

@@ -67,13 +67,21 @@ def map_bytes(path: str) -> NDArray[np.uint8]:
     return np.frombuffer(content, dtype=np.uint8)
 
 
-def _read_all(descriptor: int) -> bytes | mmap.mmap:
+def _read_all(descriptor: int) -> bytearray | mmap.mmap:
     status = os.fstat(descriptor)
     # Files under /proc say they are regular and empty, and yet have content.
     if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(descriptor, 0, os.SEEK_CUR) == 0:
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    with open(descriptor, "rb", buffering=0, closefd=False) as file:
-        return file.read()
+    content = bytearray()
+    while True:
+        try:
+            part = os.read(descriptor, _CHUNK)
+        except BlockingIOError:  # whoever shares a pipe or a terminal with us may have made it so
+            select.select([descriptor], [], [])
+            continue
+        if not part:
+            return content
+        content += part
 
 
 def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:

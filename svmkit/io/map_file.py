@@ -21,7 +21,7 @@ def read_map(path: str) -> maps.FeatureMap:
         stored = json.loads(read_bytes(path))
     except DataError as error:
         raise ModelError(f"can't open map file {path}: {error.detail}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not a map written by svmkit approx --save: {error}") from None
     if not isinstance(stored, dict):
         raise ModelError(f"{path}: not a map written by svmkit approx --save")

@@ -77,11 +77,18 @@ class Command:
             self._process.stdin.flush()
             line = self._lines.next(give_up)
         if line == "":
-            code = self._process.wait()
+            code = self._exit_code(give_up)
             if give_up():  # Ctrl-C ends the command too
                 return None
             raise DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
         return line
+
+    def _exit_code(self, give_up: Callable[[], bool]) -> int | None:
+        """Its exit code once it has ended, which one that closed its output may be long in doing; or None."""
+        while not give_up():
+            with suppress(subprocess.TimeoutExpired):
+                return self._process.wait(timeout=_LOOK_S)
+        return None
 
     def close(self) -> None:
         """Ends its input, upon which it should end too."""

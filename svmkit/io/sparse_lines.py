@@ -372,14 +372,14 @@ def fill(
     state[FAULT] = FINE
     state[FULL] = 0
     while i < stop:
-        settled = state[UNSETTLED]
+        settled, tails = state[UNSETTLED], state[TAILS]
         first = _skip_blanks(text, i, stop)
         if not (notes and first < stop and text[first] == 35):
             outcome, at, after = _line(
                 text, i, stop, row, pair, n_leading, notes, tens, fives, leading, data, indices, cost, qid, unsettled, state
             )
             if state[FULL]:
-                state[UNSETTLED] = settled
+                state[UNSETTLED], state[TAILS] = settled, tails
                 state[QID_ROW] = min(state[QID_ROW], row)
                 state[COST_ROW] = min(state[COST_ROW], row)
                 break

@@ -223,6 +223,7 @@ def test_a_report_has_no_output_file(data: Path, tmp_path: Path) -> None:
     [
         ("{", "not a map written by"),
         ("[1]", "not a map written by"),
+        ("[" * 100_000, "not a map written by"),
         (json.dumps({"map": "fourier"}), "not a feature map that"),
     ],
 )

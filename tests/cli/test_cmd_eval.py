@@ -136,6 +136,17 @@ def test_a_weight_of_a_label_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert said == "svmkit: warning: class label 9 specified in weight is not found\n"
 
 
+def test_a_serial_that_no_column_belongs_to_is_refused(tmp_path: Path) -> None:
+    """A certificate asks for K_ii of every row, not of support vectors alone."""
+    (tmp_path / "d").write_text("1 0:1 1:2 2:0 3:0\n-1 0:2 1:0 2:2 3:0\n1 0:3 1:0 2:0 3:2\n")
+    svmkit("train", "-q", "-t", "4", tmp_path / "d", tmp_path / "m")
+    for serial in ("0", "9"):
+        (tmp_path / "e").write_text(f"1 0:1 1:2 2:0 3:0\n-1 0:2 1:0 2:2 3:0\n1 0:{serial} 1:0 2:0 3:2\n")
+        done = svmkit("eval", "--certificate", tmp_path / "e", tmp_path / "m")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "sample_serial_number" in done.stderr
+
+
 def test_without_certificate_there_is_none(tmp_path: Path) -> None:
     data = write_blobs(tmp_path / "d")
     svmkit("train", "-q", data, tmp_path / "m")

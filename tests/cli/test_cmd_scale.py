@@ -87,6 +87,16 @@ def test_what_leaves_the_range_of_doubles_is_refused_by_feature(tmp_path: Path) 
     assert (tmp_path / "out").read_text() == "before"
 
 
+def test_a_range_file_is_not_written_where_the_output_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("-1 1:-8e307\n1 1:8e307\n1 1:0\n")
+    (tmp_path / "saved").write_text("before")
+    done = svmkit("scale", "-s", "saved", "-l", "-8e307", "-u", "8e307", "d", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "nothing was overwritten" in done.stderr
+    assert (tmp_path / "saved").read_text() == "before"
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [

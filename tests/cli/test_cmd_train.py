@@ -107,6 +107,21 @@ def test_balanced_weights_are_n_over_k_counts(tmp_path: Path) -> None:
     assert balanced == svmkit("train", "-q", "-w1", 2, "-w2", repr(40 / 60), data, "-").stdout
 
 
+def test_balanced_weights_do_not_count_what_is_held_out(tmp_path: Path) -> None:
+    """Of 40 lines 20 are held out; weights by all 40 would be other ones."""
+    (tmp_path / "d").write_text("".join(f"{1 if i < 7 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
+    svmkit("train", "-q", "--holdout", "0.5", "--class-weight", "balanced", "-c", "1e-6", tmp_path / "d", tmp_path / "m")
+    alpha: dict[bool, set[float]] = {True: set(), False: set()}
+    model = read_model(str(tmp_path / "m"))
+    for coef in model.machines[0].coef.tolist():
+        alpha[coef > 0].add(abs(coef))
+    assert model.labels is not None
+    bounds = sorted(max(each) for each in alpha.values())  # C times n/(2 n_class)
+    n_of = [1e-6 * 20 / 2 / bound for bound in bounds]
+    assert n_of == pytest.approx([round(n) for n in n_of], rel=1e-9)
+    assert sum(round(n) for n in n_of) == 20
+
+
 def test_balanced_weights_leave_out_what_takes_no_part(tmp_path: Path) -> None:
     lines = [f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)]
     (tmp_path / "few").write_text("".join(lines))

@@ -17,7 +17,7 @@ from svmkit.io.libsvm_data import parse_dataset
 def written(*rows: list[float], **more: object) -> str:
     features = np.array(rows, dtype=np.float32)
     dataset = Dataset(Rows.from_dense(np.zeros((len(rows), 1))), np.arange(1.0, len(rows) + 1), **more)  # type: ignore[arg-type]
-    return b"".join(lines(dataset, 0, len(rows), features)).decode()
+    return b"".join(lines(dataset, 0, features)).decode()
 
 
 def test_forms() -> None:
@@ -59,7 +59,7 @@ def test_random_numbers_come_back_by_our_reader(threads: None, monkeypatch: pyte
     found = []
     for count in (1, 2):
         parallel.use_threads(count)
-        found.append(b"".join(lines(dataset, 50, 350, X)))
+        found.append(b"".join(lines(dataset, 50, X)))
     assert found[0] == found[1]
     again = parse_dataset(np.frombuffer(found[0], dtype=np.uint8), "t")
     assert np.array_equal(again.rows.to_dense()[:, 1:].astype(np.float32), X)

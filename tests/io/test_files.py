@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,6 +119,25 @@ def test_standard_input_from_a_file_goes_on_where_it_stands(tmp_path: Path) -> N
     code = "import sys; from svmkit.io.files import read_bytes; sys.stdout.buffer.write(read_bytes('-'))"
     shell = f'(read line; "{sys.executable}" -c "{code}") < "{tmp_path}/data"'
     assert subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60, check=True).stdout == TEXT
+
+
+def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As somebody who shares it may have made it: nothing there is not the end."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    monkeypatch.setattr("svmkit.io.files._STDIN", reading)
+
+    def write() -> None:
+        with open(writing, "wb", buffering=0) as file:
+            for part in (TEXT[:50], TEXT[50:]):
+                time.sleep(0.2)
+                file.write(part)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert read_bytes("-") == TEXT
+    writer.join()
+    os.close(reading)
 
 
 def test_fifo_and_process_substitution(tmp_path: Path) -> None:

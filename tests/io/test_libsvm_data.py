@@ -144,6 +144,15 @@ def test_words_after_the_pairs_are_left_out_with_one_warning(
     ]
 
 
+def test_lines_that_are_read_again_for_want_of_room_are_counted_once(tmp_path: Path) -> None:
+    """Numbers of so many digits that they are settled later, in room of their own."""
+    line = b"1 " + b" ".join(b"%d:0.12345678901234567890123" % (k + 1) for k in range(5)) + b" x\n"
+    _, warnings = read(tmp_path, line * 2000)
+    assert warnings == [
+        f"{tmp_path}/data: words after the last index:value pair were left out on 2000 lines (line 1 is the first)"
+    ]
+
+
 @pytest.mark.parametrize(("line", "column", "token", "reason"), REFUSED)
 @pytest.mark.parametrize("before", [b"1 1:1\n", b"# comment\n1 1:1\n\t-1 2:1 9:0.25\r\n"])
 def test_refused_lines_are_named(tmp_path: Path, line: bytes, column: int, token: str, reason: str, before: bytes) -> None:

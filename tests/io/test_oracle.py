@@ -95,6 +95,13 @@ def test_a_command_that_the_same_ctrl_c_has_ended_is_given_up() -> None:
         assert oracle.ask(0, "", lambda: next(answers, True)) is None
 
 
+def test_a_command_that_has_closed_its_output_and_lives_on_can_be_given_up() -> None:
+    began = time.monotonic()
+    with command("read row; exec >&-; sleep 30") as oracle:
+        assert oracle.ask(0, "", lambda: time.monotonic() - began > 0.5) is None
+    assert time.monotonic() - began < 20
+
+
 def test_waiting_for_a_command_can_be_given_up() -> None:
     asked: list[int] = []
     with command("read -r line; read -r line") as oracle:
