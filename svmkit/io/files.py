@@ -264,9 +264,9 @@ def check_writable(path: str) -> None:
 def atomic_output(path: str) -> Iterator[Output]:
     """Yields an Output for ``path``; the file appears, whole, when the block ends, and not at all if the block raises.
 
-    An existing file keeps its permissions, a symbolic link stays one and its target is replaced. ``-`` (standard output) and
-    what is no regular file (a pipe, /dev/null) are written directly. Raises OutputError where the output cannot be written;
-    BrokenPipeError passes, for then the reader has seen enough.
+    An existing file keeps its permissions, a symbolic link stays one and its target is replaced. ``-`` (standard output), what
+    is no regular file (a pipe, /dev/null) and a file in a folder that may not be written are written directly. Raises
+    OutputError where the output cannot be written; BrokenPipeError passes, for then the reader has seen enough.
     """
     check_writable(path)
     if _written_in_place(path):

@@ -235,11 +235,13 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
     alpha = (problem.y * np.minimum(given, problem.upper))[rows]
     g = problem.y[rows].copy()
     support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)
-    for first in range(0, len(rows), support.room()):
-        some = rows[first : first + support.room()]
+    done = 0
+    while done < len(rows):
+        some = rows[done : done + support.room()]
         support.open(some, problem.upper[some])
         support.label(problem.y[some])
-        support.adopt(alpha[first : first + len(some)], g[first : first + len(some)])
+        support.adopt(alpha[done : done + len(some)], g[done : done + len(some)])
+        done += len(some)
     support.refresh()
 
 
