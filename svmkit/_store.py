@@ -197,7 +197,8 @@ def put(name: str, code: bytes) -> None:
         temporary.write_bytes(code + _checksum(code))
         temporary.replace(path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -221,7 +222,8 @@ def claimed(name: str, wait_s: float) -> Iterator[bool]:
             yield mine
         finally:
             if mine:
-                Path(file.name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    Path(file.name).unlink(missing_ok=True)
 
 
 def _locked(file: TextIO, wait_s: float) -> bool:

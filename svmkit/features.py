@@ -40,6 +40,11 @@ def _fits_a_table(largest: int, nonzeros: int) -> bool:
     return largest <= max(nonzeros, min(_MOST_PLACES * nonzeros, _MOST_NUMBERS))
 
 
+def renamed(rows: Rows, names: Ints | NDArray[np.int32]) -> Rows:
+    """Sparse ``rows`` whose features, all of them among ``names``, are numbered 1, 2, … in their order."""
+    return rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names))
+
+
 def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
     """``rows`` as loops want them whose w has a place for each of the features that occur, and these."""
     names = feature_names(rows)

@@ -15,6 +15,7 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine.kernels import Columns, cross_apply, products_by_group
 from svmkit.engine.layouts import layout_of
+from svmkit.engine.packed import prepared
 from svmkit.engine.pair_sums import count_votes, pair_products, pair_sums, tiles_of
 from svmkit.errors import DataError
 from svmkit.maps import FeatureMap
@@ -261,12 +262,13 @@ def _float32_decisions(model: Model, rows: Rows) -> tuple[Floats, Floats]:
     exponential adds 16 u to the relative error this makes in K, and values below 2^−120 may be 0 or 2^−120. So f is off by
     that share of Σ|coef_j| K_j, sums being in float64.
     """
-    coef, rho = coefficients(model)[:, 0], model.machines[0].rho
+    coef, rho, kernel = coefficients(model)[:, 0], model.machines[0].rho, model.kernel
     weights = np.stack([coef, np.abs(coef)], axis=1)
-    own, longest = np.diff(rows.indptr), np.diff(model.rows.indptr).max(initial=0)
+    rows, basis = prepared(kernel, rows, model.rows)  # as the products are of them
+    own, longest = np.diff(rows.indptr), np.diff(basis.indptr).max(initial=0)
     with np.errstate(all="ignore"):  # what leaves float32's range may be off by any amount
-        sums = cross_apply(rows, model.rows, model.kernel, weights, "f4", may_differ=False)
-        norms, largest = model.kernel.gamma * rows.sqnorms(), model.kernel.gamma * model.rows.sqnorms().max(initial=0.0)
+        sums = cross_apply(rows, basis, kernel, weights, "f4", may_differ=False)
+        norms, largest = kernel.gamma * rows.sqnorms(), kernel.gamma * basis.sqnorms().max(initial=0.0)
         ulps = (np.minimum(own, longest) + 12) * (norms + largest) + own * norms + longest * largest
         share = np.expm1(2.0**-24 * ulps) + 2.0**-20
         error = 1.01 * share / np.maximum(0.0, 1.0 - share) * sums[:, 1] + 2.0**-120 * np.abs(coef).sum()

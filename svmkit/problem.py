@@ -128,17 +128,25 @@ class Solution:
         return len(self.coef)
 
 
+def as_expansion(
+    rows: Rows, beta: Floats, rho: float, responses: Floats | None = None, alpha: Floats | None = None
+) -> Solution:
+    """The solution Σ_i β_i K(x_i, z) − rho; its basis are the training ``rows`` of β other than 0."""
+    origin = np.flatnonzero(beta)
+    return Solution(rows.take(origin), origin, beta[origin], rho, responses, alpha)
+
+
+def of_other_rows(basis: Rows, coef: Floats, rho: float, alpha: Floats | None = None) -> Solution:
+    """The solution over basis rows that are no training rows, or of which that is not known."""
+    return Solution(basis, np.full(basis.n, -1), coef, rho, alpha=alpha)
+
+
 def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float, alpha: Floats | None = None) -> Solution:
     """The solution ⟨w, z⟩ − rho, w being over the features ``names``: one basis row, or none where w is 0."""
     used = np.flatnonzero(w)
     count = min(1, len(used))
-    return Solution(
-        basis=Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features),
-        origin=np.full(count, -1),
-        coef=np.ones(count),
-        rho=rho,
-        alpha=alpha,
-    )
+    basis = Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features)
+    return of_other_rows(basis, np.ones(count), rho, alpha)
 
 
 def lam_to_C(lam: float, n: int) -> float:

@@ -81,6 +81,20 @@ def test_code_is_compiled_in_memory_where_the_way_to_the_store_may_not_be_search
     _store.store.cache_clear()
 
 
+def test_code_is_compiled_in_memory_where_the_store_is_read_only_by_now(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container's image: there nothing can be unlinked, not even what is not there."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with _store.claimed("f", 0.0) as mine:
+        assert mine
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    _store.put("f", b"machine code")
+    assert not _store.get("f")
+
+
 def test_a_function_is_claimed_by_one_at_a_time(store: Path) -> None:
     with _store.claimed("f", 0.0) as first:
         assert first

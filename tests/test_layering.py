@@ -30,6 +30,7 @@ ROOMS = [
 #: The files of a folder that its other files may import.
 SHARED = {
     "engine": {
+        "llvm",
         "vector",
         "inner",
         "columns",

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from svmkit import model as model_module
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import prepared
 from svmkit.errors import DataError
 from svmkit.io.model_libsvm import read_model, write_model
 from svmkit.model import Machine, Model, _float32_decisions, answers, decision_values, predict
@@ -194,6 +195,16 @@ def test_rows_and_support_vectors_of_other_lengths(longer: str) -> None:
     machine = replace(machine, machines=(replace(machine.machines[0], coef=np.ones(50)),))
     decisions, error = _float32_decisions(machine, rows)
     assert (np.abs(decisions - decision_values(machine, rows))[:, 0] <= error).all()
+
+
+def test_rows_on_the_other_side_of_the_origin_are_moved_further_away() -> None:
+    """The basis is moved to the origin, and rows with it: the bound is that of their products, not of the rows as given."""
+    rng = np.random.default_rng(8)
+    basis, rows = (Rows.from_dense(side + rng.random((50, 4))) for side in (100.0, -100.0))
+    machine = rbf_machine(basis, 1e-4)
+    moved, moved_basis = prepared(machine.kernel, rows, basis)
+    assert moved is not rows
+    assert_array_equal(_float32_decisions(machine, rows)[1], _float32_decisions(replace(machine, rows=moved_basis), moved)[1])
 
 
 @pytest.mark.parametrize("name", SHAPES)

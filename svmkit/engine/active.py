@@ -153,9 +153,15 @@ class ActiveSet:
 
     def current(self) -> tuple[Floats, Floats]:
         """β and F of every variable, F of dropped ones as it was; copies."""
-        beta, F = self.whole.beta.copy(), self.whole.F.copy()
-        beta[self.active.number], F[self.active.number] = self.active.beta, self.active.F
-        return beta, F
+        F = self.whole.F.copy()
+        F[self.active.number] = self.active.F
+        return self.current_beta(), F
+
+    def current_beta(self) -> Floats:
+        """β of every variable, a copy."""
+        beta = self.whole.beta.copy()
+        beta[self.active.number] = self.active.beta
+        return beta
 
     def _write_back(self) -> None:
         """β and F of the active variables into the whole."""

@@ -26,6 +26,7 @@ from svmkit._jit import ORDERED, both_precisions, compiled, helper, intrinsic
 from svmkit._store import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.columns import weighted
+from svmkit.engine.llvm import instruction, loop, splat
 from svmkit.engine.vector import REGISTER_BYTES
 
 #: The CPU feature without which there are no such loops.
@@ -92,34 +93,20 @@ class _Bytes:
 
     def own_counts(self, counts: Any, n_ones: Any, registers: int) -> list[Any]:
         """n_x + n_z for each column z."""
-        b, ir = self.b, self.ir
-        undefined = ir.Constant(self.line, ir.Undefined)
-        first = b.insert_element(undefined, b.trunc(n_ones, self.i8), ir.Constant(self.i32, 0))
-        own = b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(self.i32, BYTES), None))
+        b = self.b
+        own = splat(b, b.trunc(n_ones, self.i8), self.line)
         return [b.add(own, b.load(self._at(counts, self.line, r), align=1)) for r in range(registers)]
 
     def add_lines(self, W: Any, line_length: Any, indices: Any, k0: Any, k1: Any, begun: list[Any]) -> list[Any]:
         """``begun`` + Σ_k W[indices[k], :] over k0 ≤ k < k1, modulo 256."""
-        b, ir = self.b, self.ir
-        before = b.block
-        head, loop, after = (b.append_basic_block(name) for name in ("feature", "add", "added"))
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(self.i64)
-        k.add_incoming(k0, before)
-        sums = [b.phi(self.line) for _ in begun]
-        for old, first in zip(sums, begun, strict=True):
-            old.add_incoming(first, before)
-        b.cbranch(b.icmp_signed("<", k, k1), loop, after)
-        b.position_at_end(loop)
-        feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
-        start = b.gep(W, [b.mul(feature, line_length)])
-        for r, old in enumerate(sums):
-            old.add_incoming(b.add(old, b.load(self._at(start, self.line, r), align=1)), loop)
-        k.add_incoming(b.add(k, ir.Constant(self.i64, 1)), loop)
-        b.branch(head)
-        b.position_at_end(after)
-        return sums
+        b = self.b
+
+        def add(k: Any, sums: list[Any]) -> list[Any]:
+            feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
+            start = b.gep(W, [b.mul(feature, line_length)])
+            return [b.add(old, b.load(self._at(start, self.line, r), align=1)) for r, old in enumerate(sums)]
+
+        return loop(b, k0, k1, begun, add)[1]
 
     def store_powers(self, distances: list[Any], look_up: Any, out: Any) -> None:
         """The values of all bytes, by ``look_up`` for the lowest of each lane; every byte comes to be that in turn."""
@@ -186,12 +173,7 @@ class _Bytes:
         return look_up
 
     def _call(self, name: str, arguments: list[Any]) -> Any:
-        """The CPU's own instruction."""
-        from numba.core import cgutils
-
-        kind = self.ir.FunctionType(self.powers, [argument.type for argument in arguments])
-        instruction = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.x86.{name}")  # type: ignore[no-untyped-call]
-        return self.b.call(instruction, arguments)
+        return instruction(self.b, name, self.powers, arguments)
 
 
 byte_values_1 = intrinsic(lambda: _byte_values(1))

@@ -51,7 +51,7 @@ def _close_together(rows: Rows) -> tuple[Ints, Floats]:
     return everywhere[close], middle[close]
 
 
-@compiled("void(i4[:], f8[:], i8[:], f8[:], f8[:])", name="centred_look")
+@compiled("void(i4[:], f8[:], i8[:], f8[:], f8[:])")
 def _look(indices: Any, data: Any, counts: Any, least: Any, most: Any) -> None:
     """Of each feature how many rows have it, and its least and largest value."""
     for k in range(len(indices)):

@@ -19,7 +19,14 @@ import numpy as np
 
 from svmkit._jit import ORDERED, REASSOCIATED, compiled
 from svmkit.data import Floats
+from svmkit.errors import UsageError
 
+#: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
+NOISE = 1e-6
+#: The share of the gap that ‖d‖²/2λ must make up, or directions of before are dropped.
+FRESH = 0.6
+#: A step is first tried at this many times the last one.
+LENGTHEN = 4.0
 _MOST_TRIALS = 500
 #: An interval this narrow, relative to its upper end, holds a kink that jumps over the wanted slopes.
 _NARROW = 1e-9
@@ -96,6 +103,12 @@ def search(
             break
     t = high if high_is_good else low
     return t, t if t > 0 else high
+
+
+def check_search(m1: float, m2: float) -> None:
+    """Raises UsageError for options m1 and m2, ``flat`` and ``decrease``, with which ``search`` may not end."""
+    if not 0 < m2 < m1 < 0.5:
+        raise UsageError(f"-O m1={m1:g}, m2={m2:g}: must be 0 < m2 < m1 < 0.5")
 
 
 def relative_gap(f: float, bound: float) -> float:

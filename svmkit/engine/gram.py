@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit._jit import both_precisions
-from svmkit.data import Floats, Ints
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import Engine
-from svmkit.problem import PRECOMPUTED
+from svmkit.problem import PRECOMPUTED, Kernel
 
 #: Members whose sums a piece of a product holds: they stay in the first-level cache.
 _PIECE = 1024
 #: A column is kept when it has been used so often: in a descent most hinges turn on once, and off for good. And only of rows
 #: with so many nonzeros in the mean, of which a value costs more than one read back.
 _USES, _DEAR_NONZEROS = 3, 40
+_FEW = 2000
 
 
 def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any) -> None:
@@ -31,6 +32,11 @@ def _add_rows(K: Any, places: Any, weights: Any, first: Any, last: Any, out: Any
 
 
 _add = both_precisions(_add_rows, "void(R[:, :], i8[:], f8[:], i8, i8, f8[:])")
+
+
+def gram_engine(rows: Rows, kernel: Kernel) -> Engine:
+    """The engine for such blocks: of few rows in float64, which costs nothing worth saving."""
+    return Engine(rows, kernel, "f8" if rows.n <= _FEW else None)
 
 
 class GrowingGram:

@@ -39,6 +39,13 @@ def best_level(F: Floats, lower: Floats, upper: Floats) -> float:
     return float(F[order[at]])
 
 
+def primal_at(level: float, beta: Floats, F: Floats, constant: Floats, lower: Floats, upper: Floats) -> float:
+    """The primal objective of w = Σ β_i φ(x_i) with −rho at ``level``, F being ``constant`` − Kβ."""
+    slack = F - level
+    loss = float(upper @ np.maximum(0.0, slack) - lower @ np.maximum(0.0, -slack))
+    return 0.5 * float(beta @ (constant - F)) + loss
+
+
 @dataclass
 class _Point:
     """β and its distances from both ends; the multipliers of these and of the sum; F."""
@@ -110,10 +117,8 @@ class Interior:
     def _objectives(self, beta: Floats, F: Floats) -> tuple[float, float, float]:
         """Primal and dual, and the level that the primal is best at."""
         level = 0.0 if self._total is None else best_level(F, self._lower, self._upper)
-        slack = F - level
-        quadratic = float(beta @ (self._constant - F))
-        loss = float(self._upper @ np.maximum(0.0, slack) - self._lower @ np.maximum(0.0, -slack))
-        return 0.5 * quadratic + loss, float(beta @ self._constant) - 0.5 * quadratic, level
+        primal = primal_at(level, beta, F, self._constant, self._lower, self._upper)
+        return primal, float(beta @ self._constant) - 0.5 * float(beta @ (self._constant - F)), level
 
     def _snapped(self) -> Floats:
         """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from svmkit.engine.space import (
 )
 from svmkit.engine.table import apply_distances, apply_pairs, apply_table, block_distances, block_pairs, block_table
 from svmkit.engine.tiled import apply_tiled, apply_tiled_distances, block_tiled, block_tiled_distances
+from svmkit.features import feature_names, renamed
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
@@ -69,6 +71,7 @@ class Engine:
             layout = layout or found
         self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
+        self._counting = Lock()
 
     def diagonal(self) -> Floats:
         """K(x_i, x_i) (n,) in float64; not counted."""
@@ -85,8 +88,9 @@ class Engine:
         _accumulate(self.kernel, left, self.packed, columns, weights, out)
 
     def block(self, rows: Ints, columns: Ints, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """K[rows, columns] in the training precision, in a new array or the corner of ``out``."""
-        self.evaluations += len(rows) * len(columns)
+        """K[rows, columns] in the training precision, in a new array or the corner of ``out``; on any thread."""
+        with self._counting:
+            self.evaluations += len(rows) * len(columns)
         if out is None:
             out = np.empty((len(rows), len(columns)), dtype=self.packed.real)
         _fill(self.kernel, self.packed, rows, self.packed, columns, out)
@@ -105,9 +109,12 @@ def stream_engine(rows: Rows, kernel: Kernel, n_features: int) -> Engine:
     """For examples that come a few at a time: no kernel value depends on which they come with, as those of ``Engine`` may.
 
     All are float64, from one of two loops that give the same values. Which one, ``n_features`` says: their sums of more than
-    1024 values may differ in the last bit.
+    1024 values may differ in the last bit. A table has no more lines than features that occur, whatever their numbers.
     """
-    return Engine(rows, kernel, "f8", Layout("table" if n_features < TABLE_FEATURES else "sorted"), may_move=False)
+    layout = Layout("table" if n_features < TABLE_FEATURES else "sorted")
+    if layout.form == "table" and rows.n_features >= TABLE_FEATURES:
+        rows = renamed(rows, feature_names(rows))
+    return Engine(rows, kernel, "f8", layout, may_move=False)
 
 
 def diagonal(rows: Rows, kernel: Kernel) -> Floats:
@@ -127,8 +134,8 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
 
 def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8", may_differ: bool = True) -> Floats:
     """K(left, basis) @ weights, (left.n, weights.shape[1]), kernel values in float64 unless told otherwise, sums always; the
-    block is never stored. float32 gives way to float64 where it is too coarse; but without ``may_differ`` rbf values come from
-    its inner products of the values as they are all the same.
+    block is never stored. float32 gives way to float64 where it is too coarse; without ``may_differ`` it does not, and rbf
+    values come from inner products of the ``prepared`` rows.
 
     With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
     """
@@ -234,7 +241,7 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
             loops = apply_distances if left.differences else apply_pairs if left.dense else apply_table
             loops[real](*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
 
-    _for_row_pieces(left, form, len(columns), piece)
+    _for_row_pieces(left, len(columns), piece)
 
 
 def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
@@ -322,7 +329,7 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
             _fill_piece(kernel, packed, rows, packed, numbers, 0, count, values)
             turn[packed.real, out.dtype.str[1:]](values, first, out)
 
-    _for_row_pieces(packed, packed.form, count, piece)
+    _for_row_pieces(packed, count, piece)
 
 
 def _width(left: Packed, basis: Packed) -> int:
@@ -330,14 +337,14 @@ def _width(left: Packed, basis: Packed) -> int:
     return max(left.n_features, basis.n_features) + 1
 
 
-def _for_row_pieces(left: Packed, form: Form, n_columns: int, work: Any) -> None:
+def _for_row_pieces(left: Packed, n_columns: int, work: Any) -> None:
     """Calls ``work(r0, r1)`` for pieces of the rows, on all threads.
 
     A piece's rows should stay in the second-level cache while it goes through the columns, and be many, since each piece
     spreads the columns out for itself. A row's value does not depend on the cuts.
     """
     n_rows = left.n
-    n_pieces = max(len(left.indices) // PIECE_NONZEROS[form], min(n_rows // 64, 2 * parallel.threads()))
+    n_pieces = max(len(left.indices) // PIECE_NONZEROS[left.form], min(n_rows // 64, 2 * parallel.threads()))
     n_pieces = max(1, min(64, n_pieces, n_rows * max(n_columns, LEAST_COLUMNS) // PIECE_VALUES))
     if n_pieces > 1:
         n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together

@@ -23,7 +23,7 @@ from svmkit.engine.layouts import TABLE_FEATURES, Form, Layout, Real, special_la
 from svmkit.engine.sorted import FREQUENT
 from svmkit.engine.tiled import TILE_FEATURES
 from svmkit.engine.words import PER_WORD_LOG2, pack_words
-from svmkit.features import feature_names, places_of
+from svmkit.features import feature_names, renamed
 from svmkit.gather import gather
 from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
 
@@ -88,7 +88,7 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     if max(rows.n_features for rows in parts) <= TABLE_FEATURES + 4 * sum(len(rows.data) for rows in parts):
         return parts
     names = feature_names(*parts)
-    return tuple(rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names)) for rows in parts)
+    return tuple(renamed(rows, names) for rows in parts)
 
 
 def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:

@@ -19,6 +19,7 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
 from svmkit.engine.columns import weighted
+from svmkit.engine.llvm import instruction, loop, splat
 from svmkit.engine.vector import REGISTER_BYTES, Vectors
 from svmkit.engine.words import BYTES
 
@@ -77,11 +78,6 @@ class _Sums:
         self.i32, self.i64 = ir.IntType(32), ir.IntType(64)
         self.type = ir.VectorType(self.i32, SUMS)
 
-    def _splat(self, number: Any, kind: Any) -> Any:
-        undefined = self.ir.Constant(kind, self.ir.Undefined)
-        first = self.b.insert_element(undefined, number, self.ir.Constant(self.i32, 0))
-        return self.b.shuffle_vector(first, undefined, self.ir.Constant(self.ir.VectorType(self.i32, kind.count), None))
-
     def _load(self, pointer: Any, kind: Any, number: int) -> Any:
         base = self.b.bitcast(pointer, kind.as_pointer())
         return self.b.load(self.b.gep(base, [self.ir.Constant(self.i64, number)]), align=4)
@@ -90,48 +86,30 @@ class _Sums:
         """Σ_k words[k] · W[groups[k], :] over k0 ≤ k < k1, number by number."""
         b, ir = self.b, self.ir
         kind = self.type if BYTES else ir.VectorType(self.i32, SUMS // 2)
-        before = b.block
-        head, loop, after = (b.append_basic_block(name) for name in ("word", "add", "summed"))
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(self.i64)
-        k.add_incoming(k0, before)
-        sums = [b.phi(kind) for _ in range(self.count * SUMS // kind.count)]
-        for old in sums:
-            old.add_incoming(ir.Constant(kind, None), before)
-        b.cbranch(b.icmp_signed("<", k, k1), loop, after)
-        b.position_at_end(loop)
-        group = b.sext(b.load(b.gep(groups, [k])), self.i64)
-        word = self._splat(b.load(b.gep(words, [k])), kind)
-        line = b.gep(W, [b.mul(group, line_length)])
-        for i, old in enumerate(sums):
-            old.add_incoming(self._add_products(old, word, self._load(line, kind, i)), loop)
-        k.add_incoming(b.add(k, ir.Constant(self.i64, 1)), loop)
-        b.branch(head)
-        b.position_at_end(after)
+
+        def add(k: Any, sums: list[Any]) -> list[Any]:
+            group = b.sext(b.load(b.gep(groups, [k])), self.i64)
+            word = splat(b, b.load(b.gep(words, [k])), kind)
+            line = b.gep(W, [b.mul(group, line_length)])
+            return [self._add_products(old, word, self._load(line, kind, i)) for i, old in enumerate(sums)]
+
+        _, sums = loop(b, k0, k1, [ir.Constant(kind, None)] * (self.count * SUMS // kind.count), add)
         if BYTES:
-            return list(sums)
+            return sums
         both = ir.Constant(ir.VectorType(self.i32, SUMS), [ir.Constant(self.i32, i) for i in range(SUMS)])
         return [b.shuffle_vector(low, high, both) for low, high in zip(sums[::2], sums[1::2], strict=True)]
 
     def _add_products(self, total: Any, word: Any, columns: Any) -> Any:
         """``total`` + the products of a word's numbers with those of each column."""
         if BYTES:
-            return self._call("avx512.vpdpbusd.512", total.type, [total, word, columns])
+            return instruction(self.b, "avx512.vpdpbusd.512", total.type, [total, word, columns])
         b, numbers = self.b, self.ir.VectorType(self.ir.IntType(16), 2 * total.type.count)
-        return b.add(total, self._call("avx2.pmadd.wd", total.type, [b.bitcast(word, numbers), b.bitcast(columns, numbers)]))
-
-    def _call(self, name: str, kind: Any, arguments: list[Any]) -> Any:
-        """The CPU's own instruction."""
-        from numba.core import cgutils
-
-        function = self.ir.FunctionType(kind, [argument.type for argument in arguments])
-        instruction = cgutils.get_or_insert_function(self.b.module, function, f"llvm.x86.{name}")  # type: ignore[no-untyped-call]
-        return self.b.call(instruction, arguments)
+        pairs = [b.bitcast(word, numbers), b.bitcast(columns, numbers)]
+        return b.add(total, instruction(b, "avx2.pmadd.wd", total.type, pairs))
 
     def finish(self, products: list[Any], start: Any, starts: Any) -> list[Any]:
         """start + starts − 2 products."""
-        b, own = self.b, self._splat(start, self.type)
+        b, own = self.b, splat(self.b, start, self.type)
         one = self.ir.Constant(self.type, [self.ir.Constant(self.i32, 1)] * SUMS)
         return [b.sub(b.add(own, self._load(starts, self.type, r)), b.shl(p, one)) for r, p in enumerate(products)]
 

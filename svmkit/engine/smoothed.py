@@ -64,9 +64,7 @@ def slope(pulled: Floats, along: Floats, upper: Floats, y: Floats, s: float, t: 
     return float(sums.sum())
 
 
-@compiled(
-    "void(f8[:], f8, f8, f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8, i8, f8[:])", REASSOCIATED, name="smoothed_look"
-)
+@compiled("void(f8[:], f8, f8, f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8, i8, f8[:])", REASSOCIATED)
 def _look(
     products: Any, b: Any, s: Any, centre: Any, upper: Any, y: Any, alpha: Any, pulled: Any, theta: Any, change: Any,
     r0: Any, r1: Any, sums: Any,
@@ -86,7 +84,7 @@ def _look(
     sums[_BALANCE], sums[_TOTAL], sums[_WAY] = balance, total, way
 
 
-@compiled("f8(f8[:], f8[:], f8[:], f8[:], f8, f8, i8, i8)", REASSOCIATED, name="smoothed_slope")
+@compiled("f8(f8[:], f8[:], f8[:], f8[:], f8, f8, i8, i8)", REASSOCIATED)
 def _slope(pulled: Any, along: Any, upper: Any, y: Any, s: Any, t: Any, r0: Any, r1: Any) -> Any:
     total = 0.0
     for i in range(r0, r1):

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from math import factorial, log
 from typing import Any
 
+from svmkit.engine.llvm import loop, splat
+
 #: Bytes to a register; a block is 1, 2, 4 or 8 registers wide.
 REGISTER_BYTES = 64
 _KEEP_ORDER = ("contract", "nnan", "ninf", "nsz", "arcp")
@@ -51,9 +53,7 @@ class Vectors:
         ir = self.ir
         if not hasattr(scalar, "type"):
             return ir.Constant(self.type, [ir.Constant(self.real, float(scalar))] * self.lanes)
-        undefined = ir.Constant(self.type, ir.Undefined)
-        first = self.b.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-        return self.b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+        return splat(self.b, scalar, self.type)
 
     def load(self, pointer: Any, register: int) -> Any:
         base = self.b.bitcast(pointer, self.type.as_pointer())
@@ -81,34 +81,16 @@ class Vectors:
         Returns the k it stopped at and a register for every 16 (8) columns.
         """
         b = self.b
-        before = b.block
-        head, loop, after = (b.append_basic_block(name) for name in ("nonzero", "add", "summed"))
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(self.i64)
-        k.add_incoming(k0, before)
-        sums = [b.phi(self.type) for _ in begun]
-        for old, first in zip(sums, begun, strict=True):
-            old.add_incoming(first, before)
-        more = b.icmp_signed("<", k, k1)
-        if limit is None:
-            b.cbranch(more, loop, after)
-        else:
-            inside = b.append_basic_block("inside")
-            b.cbranch(more, inside, after)
-            b.position_at_end(inside)
-            feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
-            b.cbranch(b.icmp_signed("<", feature, limit), loop, after)
-        b.position_at_end(loop)
-        feature = b.sext(b.load(b.gep(indices, [k])), self.i64)
-        value = self.splat(b.load(b.gep(data, [k])))
-        line = b.gep(W, [b.mul(feature, line_length)])
-        for i, old in enumerate(sums):
-            old.add_incoming(self.mul_add(value, self.load(line, i), old), loop)
-        k.add_incoming(b.add(k, self.ir.Constant(self.i64, 1)), loop)
-        b.branch(head)
-        b.position_at_end(after)
-        return k, sums
+
+        def feature(k: Any) -> Any:
+            return b.sext(b.load(b.gep(indices, [k])), self.i64)
+
+        def add(k: Any, sums: list[Any]) -> list[Any]:
+            line = b.gep(W, [b.mul(feature(k), line_length)])
+            value = self.splat(b.load(b.gep(data, [k])))
+            return [self.mul_add(value, self.load(line, i), old) for i, old in enumerate(sums)]
+
+        return loop(b, k0, k1, begun, add, None if limit is None else lambda k: b.icmp_signed("<", feature(k), limit))
 
     def products_of_two(
         self, W: Any, line_length: Any, starts: list[Any], count: Any, begun: list[list[Any]], differences: bool = False
@@ -119,29 +101,25 @@ class Vectors:
         A line of the table is loaded once for both: a multiply-add that loads takes a third longer than one that does not.
         """
         b = self.b
-        before = b.block
-        head, loop, after = (b.append_basic_block(name) for name in ("feature", "add_to_both", "both_summed"))
-        b.branch(head)
-        b.position_at_end(head)
-        j = b.phi(self.i64)
-        j.add_incoming(self.ir.Constant(self.i64, 0), before)
-        sums = [[b.phi(self.type) for _ in first] for first in begun]
-        b.cbranch(b.icmp_signed("<", j, count), loop, after)
-        b.position_at_end(loop)
-        line = b.gep(W, [b.mul(j, line_length)])
-        columns = [self.load(line, i) for i in range(self.count)]
-        for start, row, first in zip(starts, sums, begun, strict=True):
-            value = self.splat(b.load(b.gep(start, [j])))
-            for total, column, old in zip(row, columns, first, strict=True):
-                total.add_incoming(old, before)
-                apart = b.fsub(value, column, flags=_KEEP_ORDER) if differences else None
-                square = None if apart is None else b.fmul(apart, apart, flags=_KEEP_ORDER)
-                more = self.mul_add(value, column, total) if square is None else b.fsub(total, square, flags=_KEEP_ORDER)
-                total.add_incoming(more, loop)
-        j.add_incoming(b.add(j, self.ir.Constant(self.i64, 1)), loop)
-        b.branch(head)
-        b.position_at_end(after)
-        return sums
+
+        def add(j: Any, sums: list[Any]) -> list[Any]:
+            line = b.gep(W, [b.mul(j, line_length)])
+            columns = [self.load(line, i) for i in range(self.count)]
+            more = []
+            for start, row in zip(starts, (sums[: self.count], sums[self.count :]), strict=True):
+                value = self.splat(b.load(b.gep(start, [j])))
+                more += [self._with_term(total, value, column, differences) for total, column in zip(row, columns, strict=True)]
+            return more
+
+        _, sums = loop(b, self.ir.Constant(self.i64, 0), count, [*begun[0], *begun[1]], add)
+        return [sums[: self.count], sums[self.count :]]
+
+    def _with_term(self, total: Any, value: Any, column: Any, differences: bool) -> Any:
+        """``total`` + value·column, or − (value − column)²."""
+        if not differences:
+            return self.mul_add(value, column, total)
+        apart = self.b.fsub(value, column, flags=_KEEP_ORDER)
+        return self.b.fsub(total, self.b.fmul(apart, apart, flags=_KEEP_ORDER), flags=_KEEP_ORDER)
 
     def kernel(self, sums: list[Any], hx: Any, h: Any, kind: Any, coef0: Any, degree: Any) -> list[Any]:
         """The kernel values from the inner products, by ``kind`` (0 linear, 1 polynomial, 2 rbf, 3 sigmoid).

@@ -32,7 +32,7 @@ from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
 from svmkit.engine.layouts import Layout
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
-from svmkit.features import feature_names, places_of
+from svmkit.features import feature_names, renamed
 from svmkit.maps.landmarks import Heed, for_pieces
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
@@ -72,7 +72,7 @@ class FourierMap:
     def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
         names, columns = self._frequencies(feature_names(rows).astype(np.int64))
-        rows = rows._replace(indices=places_of(names, rows.indices) + np.int32(1), n_features=len(names))
+        rows = renamed(rows, names)
         phases = rng.uniforms(self.seed, _PHASES, 0, self.dim)
         features = np.empty((rows.n, self.dim), dtype=np.float32) if out is None else out
         with np.errstate(over="ignore"):
@@ -92,8 +92,8 @@ class FourierMap:
         for_pieces(rows.n, piece)
         return features
 
-    def draw(self, heed: Heed) -> None:
-        """Makes the frequencies of all features now, which may take long; ``transform`` makes those that it lacks."""
+    def draw_orthogonal(self, heed: Heed) -> None:
+        """Makes the orthogonal frequencies now, which may take long; ``transform`` makes those that it lacks."""
         none = np.empty(0, np.int64)
         self._known.append(self._extended(none, np.empty((self.dim, 0)), none, heed))
 
@@ -172,7 +172,7 @@ def fit(
     if (size := _too_large(made)) is not None:
         raise TooLargeError(f"--orthogonal: {size}; without it, only features that occur have frequencies")
     if orthogonal:
-        made.draw(heed)
+        made.draw_orthogonal(heed)
     return made
 
 

@@ -11,8 +11,9 @@ pivoted   drawn one after another with probability proportional to what the land
           the same as drawing singly. Kernels that may be indefinite have no such factor: for them it is uniform.
 
 Samples keep memory and time apart from n: ``kmeans`` and ``pivoted`` look at no more than 32 rows for each landmark, drawn
-without replacement. (On a9a, ijcnn1 and covtype, 16 to 512 pivots from 32 rows each leave of K at most 4 % more than pivots
-from 65,536 rows do.)
+without replacement. The factor of s pivots takes 256 s² bytes; of more than 2,896 it is made of fewer rows, and takes no more
+than 2 GB or 8 s². (On a9a, ijcnn1 and covtype, 16 to 512 pivots from 32 rows each leave of K at most 4 % more than pivots from
+65,536 rows do.)
 
 Papers: Zhang & Kwok, "Improved Nyström low-rank approximation" (ICML 2008), for centres; Chen, Epperly, Tropp & Webber,
 "Randomly pivoted Cholesky" (2022); Epperly, Tropp & Webber, "Embrace rejection" (2024), for the proposals.
@@ -30,6 +31,7 @@ from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns, diagonal
 from svmkit.errors import DataError, TooLargeError
+from svmkit.features import feature_names, renamed
 from svmkit.problem import LINEAR, Kernel
 
 #: Rows a piece of work takes.
@@ -39,6 +41,8 @@ _ORDER, _PROPOSALS = 1 << 40, 1 << 41
 
 #: Rows to a landmark in the samples.
 _SAMPLED = 32
+#: Numbers of a pivoted factor at most, 2 GB: for more than 2,896 landmarks the sample is smaller, down to themselves.
+_FACTOR_VALUES = 1 << 28
 _KMEANS_SWEEPS, _KMEANS_VALUES = 10, 1 << 28
 _PROPOSED = 96
 #: Told between rounds, in words, what is being done; may raise what ends it.
@@ -87,11 +91,11 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     Raises TooLargeError where ``count`` dense centres of so many features would not fit in memory.
     """
     some = rows.take(_drawn(rows.n, _SAMPLED * count, seed))
-    used, place = np.unique(some.indices, return_inverse=True)
+    used = feature_names(some)
     if count * len(used) > _KMEANS_VALUES:
         gigabytes = 8e-9 * count * len(used)
         raise TooLargeError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
-    narrow = some._replace(indices=(place + 1).astype(np.int32), n_features=len(used))
+    narrow = renamed(some, used)
     centres = narrow.take(_drawn(some.n, count, seed)).to_dense()[:, 1:]
     row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))
     nearest = np.full(some.n, -1)
@@ -101,13 +105,12 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
         if np.array_equal(nearest, before):
             break
         sizes = np.bincount(nearest, minlength=len(centres))
-        keys = nearest[row_of] * len(used) + place
+        keys = nearest[row_of] * len(used) + (narrow.indices - 1)
         sums = np.bincount(keys, weights=some.data, minlength=centres.size).reshape(centres.shape)
         held = sizes > 0
         centres[held] = sums[held] / sizes[held, None]
     found = Rows.from_dense(centres)
-    indices = used[found.indices - 1].astype(np.int32)
-    return found._replace(indices=indices, n_features=rows.n_features)
+    return found._replace(indices=used[found.indices - 1], n_features=rows.n_features)
 
 
 def _nearest(rows: Rows, centres: Floats) -> Ints:
@@ -132,7 +135,7 @@ def pivoted(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lamb
     """
     if kernel.indefinite:
         return uniform(rows, kernel, count, seed)
-    candidates = _drawn(rows.n, _SAMPLED * count, seed)
+    candidates = _drawn(rows.n, max(count, min(_SAMPLED * count, _FACTOR_VALUES // count)), seed)
     chosen = pivots(rows.take(candidates), kernel, count, seed, heed)
     return rows.take(np.sort(candidates[chosen]))
 

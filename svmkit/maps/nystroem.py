@@ -7,7 +7,8 @@ is rounding. f(x) = ⟨w, φ(x)⟩ is an ordinary kernel expansion over the land
 
 All is computed in float64, kernel values, eigenvectors and products, because D^{−1/2} makes a small error of K a large one of
 φ; only the features themselves are then rounded to float32, each by at most 2⁻²⁴ of its size. Time O(n s d) in matrix
-products, memory of the features and a few MB a thread.
+products. Memory: to choose landmarks what landmarks.py says, to make the map a few s × s matrices, then the features and a few
+MB a thread.
 
 Papers: Williams & Seeger, "Using the Nyström method to speed up kernel machines" (NIPS 2001); Lee & Wright, "ASSET: approximate
 stochastic subgradient estimation training for support vector machines" (ICPRAM 2012).

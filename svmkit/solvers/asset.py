@@ -30,7 +30,7 @@ from svmkit.engine import linear, rng
 from svmkit.engine.linear import average
 from svmkit.errors import UsageError
 from svmkit.features import narrowed
-from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row
+from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row, of_other_rows
 from svmkit.solvers.base import needs_map
 from svmkit.trace import Progress
 
@@ -223,7 +223,7 @@ def solution(state: _State | _Online) -> Solution:
         w = average(state.v, state.late, sums[loops.SCALE_SUM], weights, state.before)
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
         basis = state.features.as_rows(w)
-        return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-float(intercept))
+        return of_other_rows(basis, np.ones(basis.n), -float(intercept))
     if sums[loops.WEIGHTS] > 0:
         of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
         w, alpha = average(state.v, state.late_v, *of), average(state.a, state.late_a, *of)

@@ -30,7 +30,7 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
-from svmkit.features import feature_names, narrowed
+from svmkit.features import feature_names, renamed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
 from svmkit.solvers.newton_ascent import near_optimum
@@ -136,10 +136,12 @@ class State:
         return self.problem.bias == "free"
 
     def dots(self, w: Floats) -> Floats:
+        """⟨w, x_i⟩ of each row of the part, counted."""
         self.evaluations += self.rows.n
         return linear.dots(self.rows, w)
 
     def fold(self, weights: Floats) -> Floats:
+        """Σ weights_i x_i, with a place for every feature number."""
         return linear.fold(self.rows, weights, self.rows.n_features + 1)
 
     def pulled(self) -> Floats:
@@ -151,9 +153,8 @@ class State:
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or near the optimum."""
     used = np.flatnonzero(problem.upper > 0)
-    rows, names = narrowed(problem.rows)
-    if rows.form == "sparse":
-        rows = rows._replace(indices=rows.indices + np.int32(1), n_features=len(names))
+    names = feature_names(problem.rows)
+    rows = renamed(problem.rows, names) if problem.rows.form == "sparse" else problem.rows
     if len(used) < problem.n:
         rows = rows.take(used)
     whole = Part(used, rows, problem.y[used], problem.upper[used])

@@ -23,6 +23,7 @@ class Part(NamedTuple):
     upper: Floats
 
     def take(self, index: Ints, share: float) -> Part:
+        """Those numbered ``index``, which are a ``share`` of the part: C is divided by it."""
         return Part(self.used[index], self.rows.take(index), self.y[index], self.upper[index] / share)
 
 

@@ -22,7 +22,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import pair_steps as loops
 from svmkit.engine.reference import Reference, diagonal, prepare
 from svmkit.engine.row_cache import RowCache, make_cache
-from svmkit.problem import Bias, DualQP, Problem, Solution
+from svmkit.problem import Bias, DualQP, Problem, Solution, as_expansion
 from svmkit.trace import Progress
 
 SUMMARY = "pairs of multipliers exactly as svm-train: the same iterations, objective and rho"
@@ -131,8 +131,7 @@ def solution(state: State) -> Solution:
     variables = state.variables
     beta = np.zeros(state.problem.n)
     np.add.at(beta, variables.row, variables.sign * variables.alpha)
-    origin = np.flatnonzero(beta)
-    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=_rho(state))
+    return as_expansion(state.problem.rows, beta, _rho(state))
 
 
 @np.errstate(invalid="ignore")  # where kernel values overflow

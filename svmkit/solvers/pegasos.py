@@ -32,7 +32,7 @@ from svmkit.engine import rng
 from svmkit.engine import subgradient as loops
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream
+from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_expansion
 from svmkit.solvers import pegasos_linear as linear_steps
 from svmkit.solvers import pegasos_stream as stream_steps
 from svmkit.trace import Progress
@@ -335,6 +335,4 @@ def _kernel_solution(state: _Kernel) -> Solution:
     weights = float(state.sums[loops.WEIGHTS])
     if weights > 0:
         beta = beta_sum / weights
-    origin = np.flatnonzero(beta)
-    rho = -float(beta.sum()) * state.constant**2
-    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=rho)
+    return as_expansion(state.problem.rows, beta, -float(beta.sum()) * state.constant**2)

@@ -13,7 +13,7 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine import subgradient as loops
 from svmkit.engine.linear import FeaturePlaces, average, grown, places
-from svmkit.problem import Solution
+from svmkit.problem import Solution, of_other_rows
 from svmkit.trace import Progress
 
 
@@ -106,4 +106,4 @@ def solution(state: State) -> Solution:
     else:
         w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
     basis = state.features.as_rows(w)
-    return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=-state.constant * float(last))
+    return of_other_rows(basis, np.ones(basis.n), -state.constant * float(last))

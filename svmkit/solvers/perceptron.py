@@ -26,7 +26,7 @@ from svmkit.engine import perceptron as loops
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine, diagonal
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution, Stream
+from svmkit.problem import Bias, Problem, Solution, Stream, as_expansion
 from svmkit.solvers import perceptron_stream as stream_steps
 from svmkit.solvers.base import refused_bias
 from svmkit.trace import Progress
@@ -183,8 +183,7 @@ def solution(state: _State | stream_steps.State) -> Solution:
     beta, late = _now(state)
     if state.options.average and state.held is None and state.counts[loops.STEPS]:
         beta = beta - late / float(state.counts[loops.STEPS])
-    origin = np.flatnonzero(beta)
-    return Solution(basis=state.problem.rows.take(origin), origin=origin, coef=beta[origin], rho=0.0)
+    return as_expansion(state.problem.rows, beta, 0.0)
 
 
 def _now(state: _State) -> tuple[Floats, Floats]:

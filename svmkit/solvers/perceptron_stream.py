@@ -15,7 +15,7 @@ from svmkit.data import NO_ROWS, Floats, Ints, Rows, stack
 from svmkit.engine import perceptron as loops
 from svmkit.engine.kernels import diagonal, stream_engine
 from svmkit.engine.linear import FeaturePlaces, grown
-from svmkit.problem import LINEAR, Kernel, Solution
+from svmkit.problem import LINEAR, Kernel, Solution, of_other_rows
 from svmkit.trace import Progress
 
 #: Examples to a block.
@@ -108,12 +108,12 @@ def solution(state: State) -> Solution:
     if isinstance(state, Folded):
         w = state.w - state.late / max(1, int(state.counts[loops.STEPS])) if state.average else state.w
         basis = state.features.as_rows(w)
-        return Solution(basis=basis, origin=np.full(basis.n, -1), coef=np.ones(basis.n), rho=0.0)
+        return of_other_rows(basis, np.ones(basis.n), 0.0)
     beta = state.now[loops.COEF]
     if state.average:
         beta = beta - state.now[loops.LATE] / max(1, int(state.counts_now[loops.STEPS]))
     used = np.flatnonzero(beta)
-    return Solution(basis=state.rows.take(used), origin=np.full(len(used), -1), coef=beta[used], rho=0.0)
+    return of_other_rows(state.rows.take(used), beta[used], 0.0)
 
 
 def _join(state: Expanded, rows: Rows, y: Floats, weight: Floats) -> Floats:

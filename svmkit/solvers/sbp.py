@@ -35,7 +35,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import level, water
 from svmkit.engine.kernels import Engine
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import Bias, Problem, Solution, as_expansion
 from svmkit.trace import Progress
 
 SUMMARY = "stochastic batch perceptron: water-filling over all responses, one kernel row a step"
@@ -223,15 +223,14 @@ def solution(state: _State) -> Solution:
     coef = np.zeros(state.problem.n)
     if found.level < inf:
         coef[state.order] = state.sign * mean.alpha / found.level
-    origin = np.flatnonzero(coef)
     rho = 0.0
     if state.problem.bias == "free":
         rho = -found.b / found.level if found.level < inf else -_constant(state)
     alpha = None
-    if state.done and not len(origin):  # w = 0 is the optimum: as much α as the equality allows
+    if state.done and not coef.any():  # w = 0 is the optimum: as much α as the equality allows
         upper = state.problem.upper
         alpha = balanced(upper, state.problem.y) if state.problem.bias == "free" else upper
-    return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, alpha=alpha)
+    return as_expansion(state.problem.rows, coef, rho, alpha=alpha)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------

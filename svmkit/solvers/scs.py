@@ -33,9 +33,9 @@ from math import ceil, sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
-from svmkit.engine.gram import GrowingGram
-from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.conjugate import FRESH, LENGTHEN, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.gram import GrowingGram, gram_engine
+from svmkit.engine.kernels import cross_apply
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
@@ -49,20 +49,12 @@ ACCURACY: float | None = 5e-3
 
 #: Streams of draws: the order in which examples join S; from _VALIDATION on, T of each iteration.
 _SAMPLE, _VALIDATION = 0, 1
-#: Up to so many examples, kernel values are float64: that costs nothing worth saving.
-_SMALL = 2000
 #: The largest radius is that of the ball √(2/λ) that holds the optimum; a run ends where δ is this share of it.
 _NO_RADIUS = 1e-9
-#: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
-_NOISE = 1e-6
 #: Options that are shares or factors are at most this; products with it stay finite.
 _LARGEST = 1e9
-#: The share of the gap of v̄ that ‖d‖²/2λ must make up, or the previous direction is dropped.
-_FRESH = 0.6
 #: The least length of the first step, as a share of that largest radius.
 _LEAST_FIRST = 1e-12
-#: A step is first tried at this many times the last one.
-_LENGTHEN = 4.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         weight=problem.upper / common,
         order=order,
         place=place,
-        gram=GrowingGram(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None), min(n, options.sample)),
+        gram=GrowingGram(gram_engine(problem.rows, problem.kernel), min(n, options.sample)),
         alpha=alpha,
         at=alpha,
         p=p,
@@ -167,8 +159,7 @@ def _check(options: Options) -> None:
             raise UsageError(f"-O {key}={getattr(options, key):g}: must lie in 0 … {_LARGEST:g}")
     if not 1 < options.factor <= _LARGEST:
         raise UsageError(f"-O factor={options.factor:g}: must be greater than 1, and at most {_LARGEST:g}")
-    if not 0 < options.m2 < options.m1 < 0.5:
-        raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
+    check_search(options.m1, options.m2)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
@@ -262,7 +253,7 @@ def _iterate(state: _State) -> None:
     whole = old == state.gram.most
     if whole and (state.gap <= state.eps or not square > 0):
         everyone = state.gram.most == state.problem.n  # of fewer, f_S says nothing certain about f
-        state.done = everyone and -_NOISE <= state.gap <= state.eps and _confirmed(state)
+        state.done = everyone and -NOISE <= state.gap <= state.eps and _confirmed(state)
         state.completed = not state.done
         return
     t, tried = _search(state, square) if square > 0 else (0.0, 0.0)
@@ -293,7 +284,7 @@ def _turn(state: _State) -> float:
     state.mean = _sum(theta[0], hinge, theta[1], state.mean)
     square = state.p.inner(state.p)
     f = _objective(state, state.alpha)
-    if theta[1] > 0 and square / (2.0 * state.lam) < _FRESH * (f - _bound(state, state.mean)):
+    if theta[1] > 0 and square / (2.0 * state.lam) < FRESH * (f - _bound(state, state.mean)):
         state.p, state.mean = g, _sum(1.0, hinge, 0.0, hinge)
         square = g.inner(g)
     _bound(state, hinge)
@@ -312,7 +303,7 @@ def _search(state: _State, square: float) -> tuple[float, float]:
     line = Line(y * state.alpha.response, -y * state.p.response, weight, state.lam, -state.alpha.inner(state.p), square)
     fresh = state.last_step == np.inf
     longest = state.radius / sqrt(square)
-    first = min(line.first(longest), _LENGTHEN * state.last_step)
+    first = min(line.first(longest), LENGTHEN * state.last_step)
     shortest = (_LEAST_FIRST if fresh else options.least) * longest
     t, tried = search(line, square, first, shortest, longest, options.m1, options.m2)
     if t > 0:

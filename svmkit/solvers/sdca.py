@@ -34,7 +34,7 @@ from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, Bias, Problem, Solution
+from svmkit.problem import LINEAR, Bias, Problem, Solution, as_expansion
 from svmkit.solvers.sdca_linear import LinearForm
 from svmkit.trace import Progress
 
@@ -188,14 +188,13 @@ class _KernelForm:
         return self.evaluations + (0 if self.block is None else self._used(self.block))
 
     def n_support(self) -> int:
-        return int(np.count_nonzero(self.variables.current()[0]))
+        return int(np.count_nonzero(self.variables.current_beta()))
 
     def solution(self) -> Solution:
-        beta = self.variables.current()[0]
+        beta = self.variables.current_beta()
         if self.block is not None:
             beta[self.variables.active.number[self.block.place]] = self.block.beta
-        origin = np.flatnonzero(beta)
-        return Solution(self.problem.rows.take(origin), origin, beta[origin], 0.0, responses=self.responses)
+        return as_expansion(self.problem.rows, beta, 0.0, responses=self.responses)
 
     def _open_block(self) -> _Block:
         """The next variables of the sweep; all at once where their kernel block is held."""

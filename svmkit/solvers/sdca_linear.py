@@ -13,6 +13,7 @@ import numpy as np
 from svmkit.certificate import kkt_violation
 from svmkit.engine import descent, linear
 from svmkit.engine.packed import renumbered
+from svmkit.features import feature_names
 from svmkit.problem import Problem, Solution, as_one_row
 
 #: More visits than a run makes.
@@ -70,7 +71,7 @@ class LinearForm:
         """w as one row, with its α."""
         rows = self.problem.rows
         same = rows.n_features == self.rows.n_features
-        names = np.arange(len(self.w)) if same else np.append(0, np.unique(rows.indices))
+        names = np.arange(len(self.w)) if same else np.append(0, feature_names(rows))
         return as_one_row(self.w, names.astype(np.int32), rows.n_features, 0.0, self.alpha.copy())
 
     def _check(self) -> None:

@@ -55,6 +55,7 @@ from svmkit.solvers.smo_state import (
     Block,
     State,
     as_w,
+    current_beta,
     drowned,
     note,
     primal_of,
@@ -184,7 +185,7 @@ def advance(state: State, budget: int) -> Progress:
         violation=state.violation,
         done=state.done,
         stalled=state.stalled,
-        n_support=int(np.count_nonzero(state.variables.active.beta)),
+        n_support=int(np.count_nonzero(current_beta(state))),
     )
 
 
@@ -235,7 +236,7 @@ def _open_round(state: State) -> None:
     m, M, state.violation = state.variables.extremes(active)
     state.pace.note(state.violation)
     if state.least_after != np.inf and state.violation < state.least_after:
-        state.least_after, state.calmest = state.violation, state.variables.current()[0]
+        state.least_after, state.calmest = state.violation, state.variables.current_beta()
     if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
         _restore(state)
         return
@@ -296,13 +297,13 @@ def _worth_a_look(state: State) -> bool:
     cost = (len(state.variables.whole.beta) - len(state.variables.active.beta)) * int(
         np.count_nonzero(state.variables.active.beta)
     )
-    state.looked = cost <= _LOOK_SHARE * state.variables.engine.evaluations
+    state.looked = cost <= _LOOK_SHARE * _evaluations(state)
     return state.looked
 
 
 def _work(state: State) -> float:
     """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
-    return state.variables.engine.evaluations + 2.0 * len(state.K) * state.steps
+    return _evaluations(state) + 2.0 * len(state.K) * state.steps
 
 
 def _newton(state: State) -> bool:

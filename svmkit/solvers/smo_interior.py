@@ -15,7 +15,7 @@ import numpy as np
 from svmkit.data import Floats
 from svmkit.engine.interior import Interior
 from svmkit.problem import Solution
-from svmkit.solvers.smo_state import State, as_solution, current, note, spent, take, use_float64
+from svmkit.solvers.smo_state import State, as_solution, current_beta, note, spent, take, use_float64
 
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB.
 MOST = 4096
@@ -73,7 +73,7 @@ def _arrive(state: State) -> None:
     assert state.interior is not None
     beta, met = _reached(state), state.interior[1].met
     state.interior = None
-    take(state, current(state)[0])
+    take(state, current_beta(state))
     note(state)
     before = state.variables.whole.beta
     take(state, beta)

@@ -19,13 +19,13 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import linear
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
-from svmkit.engine.interior import NOISE, Interior, best_level
+from svmkit.engine.interior import NOISE, Interior, best_level, primal_at
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.features import narrowed
-from svmkit.problem import LINEAR, Problem, Solution, as_one_row
+from svmkit.problem import LINEAR, Problem, Solution, as_expansion, as_one_row
 from svmkit.solvers.smo_pace import Pace
 
 
@@ -148,8 +148,7 @@ def as_w(state: State) -> Solution:
 def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None = None) -> Solution:
     """β of every variable, and rho."""
     coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
-    origin = np.flatnonzero(coef)
-    return Solution(state.problem.rows.take(origin), origin, coef[origin], rho, responses)
+    return as_expansion(state.problem.rows, coef, rho, responses)
 
 
 def spent(state: State) -> int:
@@ -163,9 +162,8 @@ def note(state: State) -> bool:
     is less, and the objective not clearly more than the least. Whether it does.
     """
     whole, best = state.variables.whole, state.best
-    slack = whole.F + (0.0 - best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0)
-    loss = float(whole.upper @ np.maximum(0.0, slack) - whole.lower @ np.maximum(0.0, -slack))
-    primal = 0.5 * float(whole.beta @ (state.constant - whole.F)) + loss
+    level = best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0
+    primal = primal_at(level, whole.beta, whole.F, state.constant, whole.lower, whole.upper)
     state.least_primal = min(state.least_primal, primal)
     alike = _ALIKE * abs(state.least_primal)
     calmer = best is not None and state.violation < best.violation and primal <= state.least_primal + alike
@@ -177,7 +175,7 @@ def note(state: State) -> bool:
 
 def return_to_the_best(state: State) -> None:
     """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is clearly less."""
-    for beta in (current(state)[0], state.calmest):
+    for beta in (current_beta(state), state.calmest):
         if beta is not None:
             take(state, beta)
             note(state)
@@ -249,20 +247,28 @@ def use(state: State, engine: Engine) -> None:
     """Goes on with blocks on another engine's kernel values, all variables active."""
     if not state.variables.is_whole:
         state.previous = np.empty(0, np.int64)
-    state.evaluations_before += state.variables.engine.evaluations
+    old = state.variables.engine
     state.variables.change_engine(engine)
+    state.evaluations_before += old.evaluations  # those that brought dropped variables back among them
     state.span.forget()
     state.by_need, state.K_is_whole, state.K = None, False, aligned((state.size, state.size), engine.packed.real)
 
 
 def current(state: State) -> tuple[Floats, Floats]:
     """β and F of every variable, open round included."""
-    beta, F = state.variables.current()
+    F = state.variables.current()[1]
     if state.block is not None:
         inside = state.variables.active.number[state.block.place]
-        beta[inside] = state.block.beta
         F[inside] = state.variables.inside(state.block.place, state.block.beta, state.block.F, state.K)
-    return beta, F
+    return current_beta(state), F
+
+
+def current_beta(state: State) -> Floats:
+    """β of every variable, open round included."""
+    beta = state.variables.current_beta()
+    if state.block is not None:
+        beta[state.variables.active.number[state.block.place]] = state.block.beta
+    return beta
 
 
 def _rho(state: State, beta: Floats, F: Floats) -> float:

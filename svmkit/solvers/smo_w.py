@@ -22,7 +22,7 @@ from svmkit.engine.monomials import Turned, count, turned
 from svmkit.features import feature_names
 from svmkit.problem import LINEAR, Kernel, Problem, Solution
 from svmkit.solvers import newton
-from svmkit.solvers.smo_state import State, current, note, primal_of, spent, take
+from svmkit.solvers.smo_state import State, current_beta, note, primal_of, spent, take
 from svmkit.trace import Progress
 
 #: Newton steps that leave a violation of so many times eps, where rounding may make one of eps or the gap is such a share of
@@ -120,7 +120,7 @@ def _arrive(state: State, ended: Progress) -> None:
     """Takes all variables to where w led, if they are better off there; stalled where rounding hides the optimum."""
     way, state.to_w = state.to_w, None
     state.evaluations_before += ended.kernel_evaluations
-    take(state, current(state)[0])  # a violation by F that many steps have kept may be rounding
+    take(state, current_beta(state))  # a violation by F that many steps have kept may be rounding
     note(state)
     beta, before = state.variables.whole.beta, state.least_primal
     alpha, least = newton.nearest(way.steps)

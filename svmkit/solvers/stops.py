@@ -65,11 +65,10 @@ class Stops:
 
 
 class Patience:
-    """Asks for the held-out error at its marks, keeps the solution with the lowest, and counts the marks since."""
+    """Asks for the held-out error at its marks, where there is one, keeps the solution with the lowest, counts marks since."""
 
     def __init__(self, patience: int | None, holdout_error: Callable[[Solution], float] | None, n: int) -> None:
-        self._patience = patience
-        self._error = holdout_error
+        self._patience, self._error = patience, holdout_error
         self._marks = Marks(max(1, n // 16), 2**0.5)
         self._lowest = inf
         self._since = 0
@@ -77,7 +76,7 @@ class Patience:
 
     def steps_left(self, steps: int) -> int:
         """Steps to the next mark."""
-        return sys.maxsize if self._patience is None else self._marks.next - steps
+        return sys.maxsize if self._patience is None or self._error is None else self._marks.next - steps
 
     def is_over(self, steps: int, solution: Callable[[], Solution]) -> bool:
         """Whether the run should end now; ``best`` is then its solution, unless no error was a number."""

@@ -28,12 +28,12 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import Line, least_norm, relative_gap, search
-from svmkit.engine.gram import KeptColumns
-from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.conjugate import FRESH, LENGTHEN, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.gram import KeptColumns, gram_engine
+from svmkit.engine.kernels import cross_apply
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
-from svmkit.problem import Bias, Problem, Solution
+from svmkit.problem import Bias, Problem, Solution, as_expansion
 from svmkit.trace import Progress
 
 SUMMARY = "Wolfe's conjugate subgradients: deterministic bundle method on the primal, no bias"
@@ -42,18 +42,10 @@ EXACT = False
 BIASES: tuple[Bias, ...] = ("none",)
 ACCURACY: float | None = 2e-3
 
-#: Up to so many examples, kernel values are float64: that costs nothing worth saving.
-_SMALL = 2000
 #: Columns of a product that one step of ``advance`` takes.
 _COLUMNS = 2048
-#: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
-_NOISE = 1e-6
-#: The share of the gap that ‖d‖²/2λ must make up, or the bundle is reset.
-_FRESH = 0.6
 #: The least length of a step, as a share of the greatest: below it only a subgradient is taken.
 _LEAST_LENGTH = 1e-10
-#: A step is first tried at this many times the last one.
-_LENGTHEN = 4.0
 
 
 @dataclass(frozen=True)
@@ -127,7 +119,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         problem=problem,
         options=options,
         eps=eps,
-        columns=KeptColumns(Engine(problem.rows, problem.kernel, "f8" if n <= _SMALL else None), options.cache_mb),
+        columns=KeptColumns(gram_engine(problem.rows, problem.kernel), options.cache_mb),
         evaluations=0,
         lam=1.0 / (common * n),
         weight=weight,
@@ -150,8 +142,7 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O iterations={options.iterations}: must be at least 1")
     if options.bundle < 2:
         raise UsageError(f"-O bundle={options.bundle}: must be at least 2")
-    if not 0 < options.m2 < options.m1 < 0.5:
-        raise UsageError(f"-O m1={options.m1:g}, m2={options.m2:g}: must be 0 < m2 < m1 < 0.5")
+    check_search(options.m1, options.m2)
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -182,10 +173,8 @@ def solution(state: _State) -> Solution:
     if state.iterations == 0:
         square = float(state.v @ state.Kv)
         alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
-    origin = np.flatnonzero(alpha)
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
-    basis = state.problem.rows.take(origin)
-    return Solution(basis=basis, origin=origin, coef=alpha[origin], rho=0.0, responses=state.fresh, alpha=dual)
+    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.fresh, alpha=dual)
 
 
 # --- an iteration ---------------------------------------------------------------------------------------------------------
@@ -207,7 +196,7 @@ def _iterate(state: _State) -> None:
     state.gap = relative_gap(f, state.bound)
     state.iterations += 1
     reached = state.gap <= state.eps
-    state.done = reached and state.gap >= -_NOISE and _confirmed(state)
+    state.done = reached and state.gap >= -NOISE and _confirmed(state)
     state.completed = not state.done and (reached or not square > 0 or state.iterations >= state.options.iterations)
     if state.done or state.completed:
         return
@@ -247,7 +236,7 @@ def _search(state: _State, Kd: Floats, square: float) -> tuple[float, float]:
     y = state.problem.y
     line = Line(y * state.response, y * Kd, state.weight, state.lam, float(state.alpha @ Kd), square)
     longest = 2.0 * sqrt(2.0 / state.lam) / sqrt(square)
-    first = min(line.first(longest), _LENGTHEN * state.last_step)
+    first = min(line.first(longest), LENGTHEN * state.last_step)
     return search(line, square, first, _LEAST_LENGTH * longest, longest, state.options.m1, state.options.m2)
 
 
@@ -307,6 +296,6 @@ def _direction(state: _State, f: float) -> tuple[_Member, float]:
         value = float(state.problem.y @ p.v) - float(p.v @ p.Kv) / (2.0 * state.lam)
         if value > state.bound:
             state.bound, state.bound_at = value, p.v
-        if len(state.members) == 1 or square / (2.0 * state.lam) >= _FRESH * (f - value):
+        if len(state.members) == 1 or square / (2.0 * state.lam) >= FRESH * (f - value):
             return p, square
         state.members, state.gram, state.theta = state.members[-1:], state.gram[-1:, -1:], np.ones(1)

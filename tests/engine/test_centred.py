@@ -97,3 +97,15 @@ def test_values_of_a_stream_do_not_depend_on_who_comes_together() -> None:
     whole = stream_engine(Rows.from_dense(X), KERNEL, 5).block(np.arange(60), np.arange(60))
     part = stream_engine(Rows.from_dense(X[:20]), KERNEL, 5).block(np.arange(20), np.arange(20))
     assert np.array_equal(whole[:20, :20], part)
+
+
+def test_a_stream_has_no_table_for_features_that_do_not_occur() -> None:
+    """What S has says which loops; a row that comes may have hashed features, of any number."""
+    rng = np.random.default_rng(3)
+    X = rng.random((30, 50))
+    near = Rows.from_dense(X)
+    far = near._replace(indices=np.where(near.indices == 50, 2**31 - 2, near.indices).astype(np.int32), n_features=2**31 - 2)
+    engine, every = stream_engine(far, KERNEL, 49), np.arange(30)
+    assert engine.packed.form == "table"
+    assert engine.packed.n_features == 50
+    assert np.array_equal(engine.block(every, every), stream_engine(near, KERNEL, 49).block(every, every))

@@ -169,6 +169,16 @@ def test_centres_are_lloyds() -> None:
     np.testing.assert_allclose(found.to_dense()[:, 1:], lloyd(X[looked_at], start, 10), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize(("most", "looked_at"), [(10_000, 300), (1000, 100), (10, 10)])
+def test_pivots_of_many_landmarks_look_at_fewer_rows(most: int, looked_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landmarks, "_FACTOR_VALUES", most)
+    monkeypatch.setattr(landmarks, "_SAMPLED", 30)
+    pivots, seen = landmarks.pivots, []
+    monkeypatch.setattr(landmarks, "pivots", lambda rows, *others: seen.append(rows.n) or pivots(rows, *others))
+    assert landmarks.pivoted(Rows.from_dense(points(500, 3, seed=9)[0]), Kernel(RBF, 1.0), 10, seed=0).n == 10
+    assert seen == [looked_at]
+
+
 def test_centres_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landmarks, "_KMEANS_VALUES", 10)
     with pytest.raises(UsageError, match=r"4 centres of 3 features take .* GB; try pivoted"):

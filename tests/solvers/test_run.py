@@ -223,6 +223,10 @@ def test_patience_does_not_end_what_still_improves_or_is_not_known(error: Callab
     assert (result.status, result.solution.rho) == (Status.COMPLETED, 3000.0)
 
 
+def test_patience_without_an_error_ends_nothing() -> None:
+    assert go(scripted(end=3000), Limits(patience=1)).status is Status.COMPLETED
+
+
 def test_without_patience_the_error_is_only_recorded() -> None:
     rows: list[TraceRow] = []
     result = go(scripted(end=3000), on_trace=rows.append, holdout_error=lambda found: found.rho)

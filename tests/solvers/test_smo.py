@@ -14,6 +14,7 @@ from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows
 from svmkit.engine import active, kernels, layouts
+from svmkit.engine.kernels import Engine
 from svmkit.fit import fit
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
@@ -90,6 +91,30 @@ def test_F_inside_an_open_block_is_known_in_float64(budget: int) -> None:
     assert np.abs(F[inside] - exact).max() <= 1e-13 * float(np.abs(beta).sum())
     kept = state.block.F - (exact - exact.mean())
     assert np.ptp(kept) < 1e-5 * float(np.abs(beta).sum())
+
+
+def test_support_vectors_are_counted_whether_dropped_or_inside_a_round(eager_shrinking: None) -> None:
+    problem = large()
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
+    told = smo.advance(state, 1).n_support
+    while state.block is None or state.variables.is_whole:
+        told = smo.advance(state, 10).n_support
+    assert told == smo.solution(state).n_support > np.count_nonzero(state.variables.active.beta)
+
+
+def test_values_that_bring_variables_back_are_counted_when_the_engine_changes(eager_shrinking: None) -> None:
+    problem = large()
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
+    while state.variables.is_whole:
+        smo.advance(state, 10)
+    for _ in range(10):  # β changes that those dropped have yet to hear of
+        smo.advance(state, 10)
+    assert not state.variables.is_whole
+    old = state.variables.engine
+    before = old.evaluations
+    smo_state.use(state, Engine(problem.rows, problem.kernel, "f8"))
+    assert old.evaluations > before
+    assert smo.advance(state, 0).kernel_evaluations == old.evaluations + state.variables.engine.evaluations
 
 
 def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, monkeypatch: pytest.MonkeyPatch) -> None:
