@@ -2,7 +2,7 @@
 """Makers of artificial data sets, written as LIBSVM text, a chunk at a time: any length, constant memory.
 
     datasets/artificial.py waveform --rows 100000 --seed 1 > waveform
-    datasets/artificial.py waveform --rows 10000000 | svmkit train -
+    datasets/artificial.py waveform --rows 10000000 | svmkit train --solver lasvm -g 0.05 - waveform.model
 
 The first N rows of a longer set are the set of N rows. Labels are +1 and −1, in waveform3 1, 2, 3.
 """

@@ -242,7 +242,7 @@ def curve(task: Task, selection: str, seeds: int, marks: Sequence[int]) -> Curve
     return list(marks), errors, supports
 
 
-def selection_rows(case: Case, task: Task, exact: Outcome, curves: dict[str, Curve], clean: float) -> Iterator[Sequence[str]]:
+def selection_rows(case: Case, exact: Outcome, curves: dict[str, Curve], clean: float) -> Iterator[Sequence[str]]:
     """One row a strategy. Judged: actively, the exact error (``clean`` labels') with at most FEW of its support vectors."""
     for selection, (marks, errors, supports) in curves.items():
         error, supported = np.median(errors, axis=1), np.median(supports, axis=1)
@@ -314,15 +314,14 @@ def report_table(cases: Sequence[Case], orders: int, peer: bool, most: int | Non
 
 def report_selection(names: Sequence[str], seeds: int, plot: str | None, most: int | None) -> None:
     click.echo("Figures 11 to 15: the choice of examples; medians over seeds\n\n" + heading(SELECTION_COLUMNS))
-    clean = np.nan
     for name in names:
         case, selections = SELECTION[name]
         task = task_of(case, most)
         exact = outcome("smo", task)
-        clean = exact.error if case.noise == 0 else clean
+        clean = outcome("smo", task_of(Case(**{**vars(case), "noise": 0.0}), most)) if case.noise else exact
         marks = [mark for mark in MARKS if mark <= task.problem.n]
         curves = {selection: curve(task, selection, seeds, marks) for selection in selections}
-        for cells in selection_rows(case, task, exact, curves, clean if case.noise else exact.error):
+        for cells in selection_rows(case, exact, curves, clean.error):
             click.echo(line(cells))
         if plot is not None:
             draw(f"{plot}-{name}.png", name, exact, curves)

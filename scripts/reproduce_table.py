@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from bench_tools import other_path
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
@@ -56,16 +56,17 @@ class Peer:
 
 def by_libsvm(split: Split, C: float, gamma: float, cache_mb: float) -> Peer | None:
     """svm-train and svm-predict with the rbf kernel, where they are installed."""
-    if not (shutil.which("svm-train") and shutil.which("svm-predict")):
+    train, predict = other_path("svm-train"), other_path("svm-predict")
+    if train is None or predict is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         data, test, model, out = (Path(folder) / name for name in ("data", "test", "model", "out"))
         write(data, split.rows, split.y)
         write(test, split.test_rows, split.test_y)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(["svm-train", "-q", "-c", f"{C:g}", "-g", f"{gamma:g}", "-m", f"{cache_mb:g}", data, model], check=True)
+        subprocess.run([train, "-q", "-c", f"{C:g}", "-g", f"{gamma:g}", "-m", f"{cache_mb:g}", data, model], check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(["svm-predict", test, model, out], check=True, capture_output=True)
+        subprocess.run([predict, test, model, out], check=True, capture_output=True)
         (said,) = (text for text in model.read_text("ascii").splitlines() if text.startswith("total_sv "))
         wrong = float(np.mean(np.loadtxt(out, ndmin=1) != split.test_y))
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

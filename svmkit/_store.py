@@ -141,6 +141,8 @@ def _cpu() -> str:
 def store() -> Path | None:
     """The folder of this build's machine code, made if need be; None where none can be written or read."""
     folder = _folder()
+    if folder is None:
+        return None
     if os.path.isdir(folder):  # Path.is_dir raises where a parent may not be searched
         return folder
     try:
@@ -152,23 +154,29 @@ def store() -> Path | None:
 
 
 @cache
-def _folder() -> Path:
-    """Where this build's machine code should lie."""
-    base = os.environ.get("SVMKIT_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svmkit"
-    )
+def _folder() -> Path | None:
+    """Where this build's machine code should lie; None for a user who has no home."""
+    base = os.environ.get("SVMKIT_CACHE")
+    if not base:
+        caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        if caches == "~/.cache":
+            return None
+        base = os.path.join(caches, "svmkit")
     return Path(base) / _fingerprint()
 
 
 def unwritable() -> str | None:
     """Why nothing can be added to the store, in words that name its folder and the way out; None where it can be."""
+    way_out = "let SVMKIT_CACHE name a folder that can be written"
     folder = _folder()
+    if folder is None:
+        return f"there is no home to keep compiled code in; {way_out}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         reason = None if os.access(folder, os.W_OK) else "Permission denied"
     except OSError as error:
         reason = error.strerror
-    return None if reason is None else f"can't write {folder}: {reason}; let SVMKIT_CACHE name a folder that can be written"
+    return None if reason is None else f"can't write {folder}: {reason}; {way_out}"
 
 
 def _fingerprint() -> str:

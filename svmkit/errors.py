@@ -44,3 +44,8 @@ class Abandoned(SvmkitError):
 
 class OutputError(SvmkitError):
     """An output that cannot be written: no such folder, no permission, no space."""
+
+
+def reason_of(error: Exception) -> str:
+    """The system's reason, without number and name."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +91,21 @@ class FitResult:
         return total([part.sums().certificate for part in self.trained])
 
 
+def check(config: TrainConfig) -> None:
+    """Raises UsageError for a config that cannot be trained, whatever the data are."""
+    config.check()
+    check_type(config)
+    mapped.check(config)
+    module = solver_named(config.solver)
+    _options(module, config)
+    if config.patience is not None and module.EXACT:
+        raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
+
+
+def _options(module: Solver, config: TrainConfig) -> Any:
+    return options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
+
+
 def fit(
     dataset: Dataset,
     config: TrainConfig,
@@ -113,9 +129,9 @@ def fit(
     machine's held-out error counts the held-out examples of its own classes. Raises DataError for data that cannot be trained
     on, UsageError for a config that cannot, and Abandoned where time is up, or ``interrupted()``, before a feature map is made.
     """
-    config.check()
-    check_type(config)
-    mapped.check(config)
+    if config.patience is not None and holdout is None:
+        raise UsageError("--patience: there is no held-out error to watch; give --holdout")
+    check(config)
     config = with_bias(config, on_warning)
     used = usable_examples(dataset)
     refuse_huge_values(dataset)
@@ -125,8 +141,6 @@ def fit(
     factors = label_factors(config, labels, on_warning)
     kernel = kernel_of(config, dataset.n_features)
     module = solver_named(config.solver)
-    options = options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
-    _check_patience(config, module, holdout)
     if warm is not None:
         check_solver(config.solver)
     clock = Clock()
@@ -148,7 +162,7 @@ def fit(
         factors=factors,
         pairs=list(class_pairs(len(labels), config.multiclass)),
         solver=module,
-        options=options,
+        options=_options(module, config),
         listeners=Listeners(interrupted, on_progress, on_trace, on_machines),
         holdout=holdout if on_map is None else on_map.holdout,
         warm=warm,
@@ -221,10 +235,3 @@ def reduced_landmarks(
         return compress(big, config.dim, config.seed, on_step=moved).rows
     except UsageError as reason:
         raise UsageError(f"--dim {config.dim}: {reason}") from None
-
-
-def _check_patience(config: TrainConfig, module: Solver, holdout: Dataset | None) -> None:
-    if config.patience is not None and holdout is None:
-        raise UsageError("--patience: there is no held-out error to watch; give --holdout")
-    if config.patience is not None and module.EXACT:
-        raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")

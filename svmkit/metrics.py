@@ -19,13 +19,6 @@ def error(truth: Floats, predicted: Floats) -> float:
     return float(np.mean(truth != predicted)) if len(truth) else nan
 
 
-def class_order(truth: Floats, labels: Ints | None) -> Floats:
-    """The model's labels in their order, then those that only the data have, ascending; unknown ones (nan) left out."""
-    known = np.empty(0) if labels is None else labels.astype(np.float64)
-    found = np.unique(truth[~np.isnan(truth)])
-    return np.concatenate([known, found[~np.isin(found, known)]])
-
-
 def _places(labels: Floats, order: Floats | Ints) -> Ints:
     """Where each label stands in ``order``, −1 where it does not."""
     sorter = np.argsort(order)
@@ -33,12 +26,14 @@ def _places(labels: Floats, order: Floats | Ints) -> Ints:
     return np.where(order[places] == labels, places, -1)
 
 
-def confusion(truth: Floats, predicted: Floats, order: Floats) -> Ints:
-    """Counts (k, k): row the true class, column the predicted one, as ``order`` lists them; other labels are not counted."""
-    table = np.zeros((len(order), len(order)), dtype=np.int64)
-    row, column = _places(truth, order), _places(predicted, order)
-    known = (row >= 0) & (column >= 0)
-    np.add.at(table, (row[known], column[known]), 1)
+def confusion(truth: Floats, predicted: Floats, labels: Ints | Floats) -> Ints:
+    """Counts (k + 1, k): row the true class, column the predicted one, as ``labels`` lists them; the last row is of true labels
+    that are not among them, but for unknown ones (nan), which are left out.
+    """
+    k = len(labels)
+    table = np.zeros((k + 1, k), dtype=np.int64)
+    known = ~np.isnan(truth)
+    np.add.at(table, (_places(truth[known], labels), _places(predicted[known], labels)), 1)  # −1: the last row
     return table
 
 

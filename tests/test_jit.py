@@ -95,6 +95,18 @@ def test_code_is_compiled_in_memory_where_the_store_is_read_only_by_now(store: P
     assert not _store.get("f")
 
 
+def test_a_user_without_a_home_has_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SVMKIT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as where HOME is not set, and the user has no entry
+    for cached in (_store._folder, _store.store):
+        cached.cache_clear()
+    assert _store.store() is None
+    assert "let SVMKIT_CACHE name a folder" in (_store.unwritable() or "")
+    for cached in (_store._folder, _store.store):
+        cached.cache_clear()
+
+
 def test_a_function_is_claimed_by_one_at_a_time(store: Path) -> None:
     with _store.claimed("f", 0.0) as first:
         assert first

@@ -83,7 +83,7 @@ SHARED = {
         "smo_w",
         "stops",
     },
-    "io": {"files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits", "doubles", "texts"},
+    "io": {"descriptors", "files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits", "doubles", "texts"},
     "cli": {"options", "main", "files", "initial", "online", "interrupt", "progress", "report", "streams", "compat"}
     | {
         "asking",

@@ -27,16 +27,14 @@ def test_classification_figures_equal_scikit_learns(pairs: list[tuple[float, flo
     assert metrics.accuracy(truth, predicted) == reference.accuracy_score(truth, predicted)
     assert metrics.error(truth, predicted) == reference.zero_one_loss(truth, predicted, normalize=False) / len(pairs)
     table = metrics.confusion(truth, predicted, ORDER)
-    assert_array_equal(table, reference.confusion_matrix(truth, predicted, labels=ORDER))
+    assert_array_equal(table[:-1], reference.confusion_matrix(truth, predicted, labels=ORDER))
+    assert not table[-1].any()
 
 
 def test_labels_outside_the_model() -> None:
-    truth = np.array([1.0, 7.0, math.nan, 2.0, 1.5])
-    order = metrics.class_order(truth, np.array([2, 1]))
-    assert_array_equal(order, [2.0, 1.0, 1.5, 7.0])
-    table = metrics.confusion(truth, np.array([1.0, 2.0, 2.0, 2.0, 1.0]), order)
-    assert_array_equal(table, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]])
-    assert metrics.accuracy(truth, np.array([1.0, 2.0, 2.0, 2.0, 1.0])) == 0.4
+    truth, called = np.array([1.0, 7.0, math.nan, 2.0, 1.5]), np.array([1.0, 2.0, 2.0, 2.0, 1.0])
+    assert_array_equal(metrics.confusion(truth, called, np.array([2, 1])), [[1, 0], [0, 1], [1, 1]])
+    assert metrics.accuracy(truth, called) == 0.4
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=2, max_size=40))

@@ -204,7 +204,7 @@ def test_a_missing_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
-    monkeypatch.setattr(reproduce_table.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reproduce_table, "other_path", lambda name: None)
     X, y = points(400, 2, seed=1)
     write_points(tmp_path / "banana", X, y)
     argv = ["lasvm", "--part", "table", "--set", "banana", "--orders", "3"]
@@ -249,5 +249,5 @@ def test_lasvm_selection_is_measured_at_its_marks() -> None:
     few = reproduce_lasvm.Outcome(0.0, 1000.0, 0.0, 0.0)
     adult = reproduce_lasvm.SELECTION["adult"][0]
     for goal, says in ((100.0, "holds"), (-100.0, "does not hold")):
-        (cells,) = reproduce_lasvm.selection_rows(adult, task, few, {"active": (marks, errors, supports)}, goal)
+        (cells,) = reproduce_lasvm.selection_rows(adult, few, {"active": (marks, errors, supports)}, goal)
         assert cells[-1] == says

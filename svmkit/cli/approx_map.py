@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from svmkit.cli import files
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
-from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Chunk, Dataset
@@ -22,8 +21,7 @@ _VALUES = 1 << 22
 def run(data: str, output: str, config: TrainConfig, save: str | None, load: str | None, quiet: bool) -> None:
     """Maps ``data`` to ``output``, part by part; all of it is in memory only where the map is made of it."""
     files.refuse_shared_input(DATA=data, load=load)
-    if output == save == "-":
-        raise UsageError("OUTPUT and --save cannot both be standard output")
+    files.refuse_shared_output(OUTPUT=output, save=save)
     files.check_output(output, data, *([load] if load else []))
     if save is not None:
         files.check_output(save, data, output)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from svmkit.cli import files
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import to_json
-from svmkit.errors import UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Rows
@@ -20,8 +21,7 @@ _TIMES, _TIMES_S = 3, 0.5
 
 def run(model: str, basis: int, output: str, data: str | None, seed: int, threads: int, as_json: bool, quiet: bool) -> None:
     """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says on stdout what changed; see compress.py."""
-    if as_json and output == "-":
-        raise UsageError("--json and the model cannot both go to standard output; name a file")
+    files.refuse_shared_output(OUTPUT=output, as_json=as_json)
     files.refuse_shared_input(model=model, data=data)
     files.check_output(output, model, *([] if data is None else [data]))
     from svmkit.compress import STEPS, change, compress
@@ -56,7 +56,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
         elif dataset is not None and changed.flipped is None:
             report["mse"] = [mean_squared_error(dataset.y, answers(one, dataset.rows)) for one in (big, small)]
         if as_json:
-            files.write("-", f"{to_json(report)}\n".encode("ascii"))
+            click.echo(to_json(report))
         elif not quiet:
             for line in _lines(report, "the support vectors" if dataset is None else "DATA"):
                 reporter.note(line)

@@ -45,9 +45,9 @@ def run(
             reporter.show(lambda elapsed, row=row: f"{elapsed:.1f} s, {row['map']} with {row['dim']} features")  # type: ignore[misc]
     if not found:
         raise UsageError(f"--dims: nothing to measure, as nystroem has no more features than DATA has rows, {dataset.n}")
-    click.echo(to_json({"n": dataset.n, "sample": min(sample, dataset.n), "errors": found}) if as_json else _table(found))
     if picture is not None:
         files.write(picture, _picture(found))
+    click.echo(to_json({"n": dataset.n, "sample": min(sample, dataset.n), "errors": found}) if as_json else _table(found))
 
 
 def _kinds(config: TrainConfig, indefinite: bool) -> list[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
-from svmkit.errors import DataError, SvmkitError, UsageError
+from svmkit.errors import DataError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from svmkit.active import ActiveResult
@@ -104,7 +104,10 @@ class Person:
         self._reporter.note(f"row {row + 1}: {text}")
         while not give_up():
             streams.tell(f"label ({' or '.join(self._labels)}; end of input to stop)? ", end="")
-            answer = self._lines.next(give_up)
+            try:
+                answer = self._lines.next(give_up)
+            except OSError as error:
+                raise DataError(f"--oracle -: can't read standard input: {reason_of(error)}") from None
             if not answer:
                 streams.tell("")
                 return None
@@ -142,7 +145,7 @@ def train_pool(
     _check_files(data, model, asked, holdout, log_path, trace)
     names = np.array(labels or (1, -1), dtype=np.int64)
     lost: list[str] = []
-    with Reporter(quiet, config) as reporter:
+    with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
         pool = Pool(asked.pool, reporter.warn)
         learner = Learner(config, names, _begin(data, reporter), pool.dataset)
@@ -167,6 +170,8 @@ def train_pool(
 def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None, log: str, trace: str | None) -> None:
     if model == "-":
         raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
+    if log == "-":
+        raise UsageError("--oracle-log -: answers are read from it too, so it must be a file")
     assert asked.pool is not None
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")

@@ -33,8 +33,11 @@ def train_batch(
     strict: bool,
 ) -> int:
     """Trains on DATA, writes MODEL, reports; the exit code. ``given`` are the kernel's options that the command line gives."""
-    with Reporter(quiet, config) as reporter:
+    from svmkit.fit import check
+
+    with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
+        check(config)  # before what may be hours of a pipe
         dataset = files.read_training(data, config, reporter)
         training, held_out = files.set_aside(dataset, holdout, config, reporter)
         config = balanced(config, training) if balance else config
@@ -88,7 +91,7 @@ def _fit(
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
 
-    machines = reporter.machines(n_machines(dataset, config))
+    machines = reporter.machines(n_machines(dataset, config), config)
     with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
         return fit(
             dataset,

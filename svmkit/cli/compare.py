@@ -112,7 +112,7 @@ def command(
     files.refuse_shared_input(DATA=data, holdout=holdout)
     configs = _configs(config, solvers, solver_options)
     _check_outputs(outdir, data, *([holdout] if holdout else []))
-    with Reporter(quiet, config) as reporter:
+    with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)
         _check_binary(dataset, data)
@@ -163,7 +163,7 @@ def _check_outputs(outdir: str, *inputs: str) -> None:
     if os.path.isdir(outdir):
         for name in (TABLE, CURVES, PICTURE):
             files.check_output(os.path.join(outdir, name), *inputs)
-    elif os.path.exists(outdir) or outdir == "-":
+    elif os.path.lexists(outdir) or outdir == "-":
         raise OutputError(f"can't write {outdir}: this must be a folder; it is made if it does not exist")
     else:
         files.check_output(outdir.rstrip("/"))
@@ -352,7 +352,7 @@ def _write(outdir: str, runs: Sequence[Run], about: Sequence[str]) -> None:
         for row in run.result.trace
     )
     files.write(os.path.join(outdir, CURVES), "".join(lines).encode())
-    files.write(os.path.join(outdir, TABLE), document(runs, about).encode())
+    files.write(os.path.join(outdir, TABLE), document(runs, about).encode("utf-8", "backslashreplace"))
 
 
 def _draw(outdir: str, runs: Sequence[Run], reporter: Reporter) -> None:

@@ -19,15 +19,17 @@ def cross_validate(
     """Prints the accuracy; the exit code. A time limit is shared evenly among the folds."""
     from svmkit import folds
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
+    from svmkit.fit import check
 
-    with Reporter(quiet, config) as reporter:
+    with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
+        check(config)  # before what may be hours of a pipe
         dataset = files.read_training(data, config, reporter)
         config = balanced(config, dataset) if balance else config
         split = folds.folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        machines = reporter.machines(n_folds * n_machines(dataset, config))
+        machines = reporter.machines(n_folds * n_machines(dataset, config), config)
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:
             predicted = folds.cross_validate(

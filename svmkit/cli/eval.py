@@ -31,6 +31,7 @@ EPILOG = """\b
 Keys of --json:
   n, accuracy, error     error is 1 - accuracy
   labels, confusion      confusion[i][j]: examples of labels[i] called labels[j]
+  other                  other[j]: examples of labels that the model lacks, likewise
   auc                    mean over the machines; null if a class is missing
   mse, squared_correlation             regression, in place of all but n
   primal, dual, gap, violation, machines   with --certificate: sums (violation:
@@ -87,13 +88,14 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
             "squared_correlation": metrics.squared_correlation(dataset.y, answers),
         }
     own = np.array([1, -1]) if model.labels is None else model.labels
-    order = metrics.class_order(dataset.y, own)
+    counts = metrics.confusion(dataset.y, answers, own)
     return {
         "n": dataset.n,
         "accuracy": metrics.accuracy(dataset.y, answers),
         "error": metrics.error(dataset.y, answers),
-        "labels": [int(label) if label.is_integer() else label for label in order.tolist()],
-        "confusion": metrics.confusion(dataset.y, answers, order),
+        "labels": own,
+        "confusion": counts[:-1],
+        "other": counts[-1],
         "auc": _auc(model, dataset.y, decisions),
     }
 
@@ -150,8 +152,11 @@ def _table(report: dict[str, Any]) -> str:
             lines.append(f"{key.replace('_', ' '):<20} {report[key]:.8g}")
     if "confusion" in report:
         names, counts = list(map(str, report["labels"])), report["confusion"].tolist()
-        width = max(len(str(cell)) for cell in [*names, *(count for row in counts for count in row)])
+        rows = list(zip(names, counts, strict=True))
+        if report["other"].any():
+            rows.append(("other", report["other"].tolist()))
+        width = max(len(str(cell)) for name, row in rows for cell in [name, *row])
         lines += ["", "true label, and how many were called", " ".join(f"{name:>{width}}" for name in ["", *names])]
-        for name, row in zip(names, counts, strict=True):
+        for name, row in rows:
             lines.append(" ".join(f"{cell:>{width}}" for cell in [name, *row]))
     return "\n".join(lines)

@@ -34,6 +34,14 @@ def refuse_shared_input(**paths: str | None) -> None:
         raise UsageError(f"{' and '.join(readers)} cannot both be standard input")
 
 
+def refuse_shared_output(*, as_json: bool = False, **paths: str | None) -> None:
+    """The same of the outputs, among them the report of --json."""
+    writers = [f"{name} -" if name.isupper() else f"--{name} -" for name, path in paths.items() if path == "-"]
+    writers += ["--json"] * as_json
+    if len(writers) > 1:
+        raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")
+
+
 def begin(threads: int, reporter: Reporter) -> None:
     """What every command that computes does first: sets the number of threads, and prepares for a cold start."""
     from svmkit import parallel

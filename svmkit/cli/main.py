@@ -5,7 +5,6 @@ Commands are imported when they are called: their summaries stand here, so that 
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -110,20 +109,14 @@ def _exit_code(action: Callable[[], Any]) -> int:
     except SvmkitError as error:
         return _say(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("stopped; nothing was written", 130)
+        return _say("stopped before it was done", 130)
     except BrokenPipeError:  # whoever read our output has seen enough
         streams.forget(sys.stdout)
         return 1
-    except OSError as error:
-        streams.forget(sys.stdout)
-        return _say(streams.complaint(error), 1)
-    except MemoryError:
-        return _say("not enough memory for this", 1)
     except Exception as error:
-        if os.environ.get("SVMKIT_DEBUG") == "1":
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        return _say(f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1.", 1)
+        if isinstance(error, OSError):
+            streams.forget(sys.stdout)
+        return _say(streams.complaint(error), 1)
 
 
 def _say(message: str, code: int) -> int:

@@ -61,6 +61,8 @@ class StreamOptions:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{_NAMES[name]} {value}: must be greater than 0")
+        if self.n_rows is not None and self.n_rows >= 2**63:
+            raise UsageError("--rows: must be below 2^63")
         if self.passes is not None and self.passes > 1:
             if data == "-":
                 raise UsageError("--passes: standard input can be read only once; name a file")
@@ -138,7 +140,7 @@ def train_stream(
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: nothing of a stream can be set aside; name a file")
     lost: list[str] = []
-    with Reporter(quiet, config) as reporter:
+    with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
         machines = Machines(config, _labels(asked), asked.n_rows, reporter.warn)
         held_out = None if holdout is None else files.read_data(holdout, reporter)

@@ -24,7 +24,7 @@ OUTPUT, a line an example, in the order of DATA:
   label     the label, as svm-predict writes it (regression: the value); no header
   decision  the decision values, blank-separated, no header: one for two classes
             (positive: the first label of the model), one a machine else
-  all       label, decision values and, where the model has them, probabilities,
+  all       label, decision values and, where there are such, class probabilities,
             tab-separated under a header: label, A_vs_B (positive: A; B may be the
             rest), p_A
 

@@ -24,9 +24,8 @@ _LIVE_EVERY_S = 0.1
 class Reporter:
     """Progress, notes and warnings of one command; all lines go to stderr, and no progress with ``quiet``."""
 
-    def __init__(self, quiet: bool, config: TrainConfig | None = None) -> None:
+    def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self.config = config
         self.live = sys.stderr.isatty()
         self._began = time.perf_counter()
         self._next = self._began + (3 * _LIVE_EVERY_S if self.live else _PLAIN_EVERY_S)
@@ -64,9 +63,9 @@ class Reporter:
         """Shows ``what`` is being done, if it is time for it; what ``fit`` calls as its ``on_mapping``."""
         self.show(lambda elapsed: f"{elapsed:.1f} s, {what}")
 
-    def machines(self, total: int) -> MachineProgress:
-        """A listener for a training of ``total`` machines."""
-        return MachineProgress(self, total)
+    def machines(self, total: int, config: TrainConfig) -> MachineProgress:
+        """A listener for a training of ``total`` machines, as ``config`` says."""
+        return MachineProgress(self, total, config)
 
     def note(self, text: str) -> None:
         """A line of its own."""
@@ -87,9 +86,10 @@ class Reporter:
 class MachineProgress:
     """Follows the training of several machines, one after the other."""
 
-    def __init__(self, reporter: Reporter, total: int) -> None:
+    def __init__(self, reporter: Reporter, total: int, config: TrainConfig) -> None:
         self.reporter = reporter
         self.total = total
+        self.config = config
         self.current = 0
 
     def progress(self, seconds: float, progress: Progress) -> None:
@@ -104,8 +104,7 @@ class MachineProgress:
 
     def _describe(self, elapsed: float, trained_s: float, progress: Progress) -> str:
         """``progress`` in words; only what is known is said. The time limit counts training alone."""
-        config = self.reporter.config
-        assert config is not None
+        config = self.config
         parts = [f"machine {self.current + 1} of {self.total}"] if self.total > 1 else []
         parts += [f"{elapsed:.1f} s", counted(progress.steps, "iteration")]
         if math.isfinite(progress.violation):

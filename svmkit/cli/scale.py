@@ -64,8 +64,7 @@ def command(
         if not (low < high and math.isfinite(high - low)):
             raise UsageError("the lower limit must be below the upper one, and both finite")
     files.refuse_shared_input(DATA=data, restore=restore)
-    if output == save == "-":
-        raise UsageError("OUTPUT and --save cannot both be standard output")
+    files.refuse_shared_output(OUTPUT=output, save=save)
     files.check_output(output, data, *([restore] if restore else []))
     if save is not None:
         files.check_output(save, data, output)

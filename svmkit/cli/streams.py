@@ -16,7 +16,8 @@ def settle() -> None:
 
     A stream that came closed is opened on the null device, the wrong way round for input and output, so that using them fails
     but no file can come to stand in their place; errors go nowhere. With PYTHONUNBUFFERED Python's standard output drops, and
-    says nothing of it, what a full disk leaves over of a write: it gets a buffer, which does not.
+    says nothing of it, what a full disk leaves over of a write: it gets a buffer, which does not. One that does not block would
+    fail where its reader is slow: it is waited for. What its encoding lacks (λ in Latin-1) is written as an escape.
     """
     for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -24,17 +25,44 @@ def settle() -> None:
         except OSError:
             os.open(os.devnull, mode)  # takes the lowest free number, which is this one
     if sys.stdout is None or isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        encoding, errors = ("utf-8", "strict") if sys.stdout is None else (sys.stdout.encoding, sys.stdout.errors)
-        sys.stdout = open(1, "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115  (for the whole process)
+        encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+        sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115  (for the whole process)
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115  (likewise)
+    if not _blocks(1):
+        sys.stdout = _patient(1, sys.stdout.encoding)
+    if not _blocks(2):
+        sys.stderr = _patient(2, sys.stderr.encoding)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def complaint(error: OSError) -> str:
-    """What went wrong, in words; where the error names no file it was standard output."""
-    if error.filename is None and error.errno == errno.EBADF:
-        return "can't write to standard output: it is closed"
-    return f"{'standard output' if error.filename is None else error.filename}: {error.strerror or error}"
+def _blocks(number: int) -> bool:
+    """Whether writing waits, where that can be known."""
+    return not hasattr(os, "get_blocking") or os.get_blocking(number)
+
+
+def _patient(number: int, encoding: str) -> io.TextIOWrapper:
+    """A stream on descriptor ``number`` that waits where that does not."""
+    from svmkit.io.descriptors import Patient
+
+    return io.TextIOWrapper(io.BufferedWriter(Patient(number)), encoding, "backslashreplace")
+
+
+def complaint(error: Exception) -> str:
+    """What went wrong, in words; where an OSError names no file it was standard output. With SVMKIT_DEBUG=1 what is nobody
+    else's fault is raised again.
+    """
+    if isinstance(error, OSError):
+        if error.filename is not None:
+            return f"{error.filename}: {error.strerror or error}"
+        return f"can't write to standard output: {'it is closed' if error.errno == errno.EBADF else error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "not enough memory for this"
+    if os.environ.get("SVMKIT_DEBUG") == "1":
+        raise error
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1."
 
 
 def tell(text: str, end: str = "\n") -> None:

@@ -150,7 +150,7 @@ def command(
     refuse_patience_alone(config, holdout)
     model = _model_path(data, model)
     files.refuse_shared_input(DATA=data, init=init, holdout=holdout, pool=pool.pool, oracle=pool.oracle)
-    _check_writers(model, trace, as_json)
+    files.refuse_shared_output(MODEL=model, trace=trace, as_json=as_json)
     held_out_file = None if holdout is None or files.fraction(holdout) is not None else holdout
     read = [path for path in (data, held_out_file, pool.pool, pool.oracle) if path is not None]
     files.check_output(model, *read)  # it may be that of --init
@@ -188,11 +188,3 @@ def _model_path(data: str, model: str | None) -> str:
     if data == "-":
         raise UsageError("DATA is standard input: name the MODEL file (or - for standard output)")
     return os.path.basename(os.path.normpath(data)) + ".model"
-
-
-def _check_writers(model: str, trace: str | None, as_json: bool) -> None:
-    """Raises UsageError where standard output would serve two purposes."""
-    writers = [name for name, path in (("a MODEL of -", model), ("--trace -", trace)) if path == "-"]
-    writers += ["--json"] * as_json
-    if len(writers) > 1:
-        raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")

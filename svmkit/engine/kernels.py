@@ -41,6 +41,8 @@ from svmkit.engine.tiled import apply_tiled, apply_tiled_distances, block_tiled,
 from svmkit.features import feature_names, renamed
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
+#: Held while evaluations are counted: blocks are made on several threads.
+_COUNTING = Lock()
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 250_000
 #: A row against fewer columns takes no less time than against so many.
@@ -71,7 +73,6 @@ class Engine:
             layout = layout or found
         self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
-        self._counting = Lock()
 
     def diagonal(self) -> Floats:
         """K(x_i, x_i) (n,) in float64; not counted."""
@@ -89,7 +90,7 @@ class Engine:
 
     def block(self, rows: Ints, columns: Ints, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """K[rows, columns] in the training precision, in a new array or the corner of ``out``; on any thread."""
-        with self._counting:
+        with _COUNTING:
             self.evaluations += len(rows) * len(columns)
         if out is None:
             out = np.empty((len(rows), len(columns)), dtype=self.packed.real)

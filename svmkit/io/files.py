@@ -6,6 +6,7 @@ name. Output goes to a temporary name in the same folder and takes the place of 
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
@@ -20,7 +21,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.errors import DataError, OutputError
+from svmkit.errors import DataError, OutputError, reason_of
+from svmkit.io.descriptors import Patient, read_some
 
 _STDIN, _STDOUT = 0, 1
 
@@ -58,7 +60,7 @@ def map_bytes(path: str) -> NDArray[np.uint8]:
             with open(path, "rb", buffering=0) as file:
                 raw = _read_all(file.fileno())
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
-        raise DataError(f"can't open input file {path}", _why(error)) from None
+        raise DataError(f"can't open input file {path}", reason_of(error)) from None
     content = memoryview(raw)
     for magic, name, module in _COMPRESSIONS:
         if content[: len(magic)] == magic:
@@ -71,17 +73,12 @@ def _read_all(descriptor: int) -> bytearray | mmap.mmap:
     status = os.fstat(descriptor)
     # Files under /proc say they are regular and empty, and yet have content.
     if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(descriptor, 0, os.SEEK_CUR) == 0:
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        with suppress(OSError):  # some file systems map nothing
+            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     content = bytearray()
-    while True:
-        try:
-            part = os.read(descriptor, _CHUNK)
-        except BlockingIOError:  # whoever shares a pipe or a terminal with us may have made it so
-            select.select([descriptor], [], [])
-            continue
-        if not part:
-            return content
+    while part := read_some(descriptor, _CHUNK):
         content += part
+    return content
 
 
 def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:
@@ -121,7 +118,7 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
     try:
         descriptor = _STDIN if path == "-" else os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError) as error:
-        raise DataError(f"can't open input file {path}", _why(error)) from None
+        raise DataError(f"can't open input file {path}", reason_of(error)) from None
     try:
         raw = _Raw(descriptor)
         raw.look_ahead(max(len(magic) for magic, _, _ in _COMPRESSIONS))
@@ -134,7 +131,7 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
                 return
         yield _reader(path, raw, raw.some, "")
     except OSError as error:
-        raise DataError(f"can't open input file {path}", _why(error)) from None
+        raise DataError(f"can't open input file {path}", reason_of(error)) from None
     finally:
         if path != "-":
             os.close(descriptor)
@@ -152,7 +149,7 @@ def _reader(path: str, raw: _Raw, some: Callable[[int], bytes], compression: str
             try:
                 more = some(n - size)
             except Exception as error:  # each module that decompresses has errors of its own
-                cannot = DataError(f"can't read input file {path}", _why(error))
+                cannot = DataError(f"can't read input file {path}", reason_of(error))
                 failure = _damaged(path, compression, error) if compression else cannot
                 break
             if not more:
@@ -204,7 +201,7 @@ class _Raw(io.RawIOBase):
 
     def look_ahead(self, n: int) -> None:
         """Makes ``head`` at least n bytes, if there are so many."""
-        while len(self.head) < n and (more := os.read(self._descriptor, 4096)):
+        while len(self.head) < n and (more := read_some(self._descriptor, 4096)):
             self.head += more
 
     def pauses(self, until: float) -> bool:
@@ -215,7 +212,7 @@ class _Raw(io.RawIOBase):
     def some(self, n: int) -> bytes:
         """At most n bytes, none at the end."""
         content, self.head = self.head[:n], self.head[n:]
-        return content or os.read(self._descriptor, n)
+        return content or read_some(self._descriptor, n)
 
     def readable(self) -> bool:
         return True
@@ -279,13 +276,26 @@ def atomic_output(path: str) -> Iterator[Output]:
         with _opened(path, lambda: _create(temporary, target)) as output:
             yield output
         try:
-            os.replace(temporary, target)
+            _put_in_place(temporary, target)
         except OSError as error:
             raise _failure(path, error) from None
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _put_in_place(temporary: str, target: str) -> None:
+    """By a rename; a file that may be written but not replaced (mounted by itself, or another's in /tmp) gets the content."""
+    try:
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EPERM):
+            raise
+        import shutil  # 2 ms, which short runs need not spend
+
+        shutil.copyfile(temporary, target)
+        os.unlink(temporary)
 
 
 class Output:
@@ -337,7 +347,7 @@ def _written_in_place(path: str) -> bool:
 
 
 def _open_in_place(path: str) -> BinaryIO:
-    return open(_STDOUT, "wb", closefd=False) if path == "-" else open(path, "wb")
+    return io.BufferedWriter(Patient(_STDOUT)) if path == "-" else open(path, "wb")
 
 
 def _create(temporary: str, target: str) -> BinaryIO:
@@ -350,10 +360,5 @@ def _create(temporary: str, target: str) -> BinaryIO:
 
 def _failure(path: str, error: OSError) -> OutputError:
     if _written_in_place(path):
-        return OutputError(f"can't write {'to standard output' if path == '-' else path}: {_why(error)}")
-    return OutputError(f"can't write {path}: {_why(error)}; nothing was overwritten")
-
-
-def _why(error: Exception) -> str:
-    """The system's reason, without number and name."""
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        return OutputError(f"can't write {'to standard output' if path == '-' else path}: {reason_of(error)}")
+    return OutputError(f"can't write {path}: {reason_of(error)}; nothing was overwritten")

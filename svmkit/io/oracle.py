@@ -65,7 +65,6 @@ class Command:
 
         Raises DataError where it has ended, or has written before it was asked: that would put labels to the wrong rows.
         """
-        assert self._process.stdin is not None
         if unasked := self._lines.waiting():
             raise DataError(
                 f"--oracle {self.name}: it wrote {unasked!r} before row {row + 1} was asked for; "
@@ -73,15 +72,22 @@ class Command:
             )
         line: str | None = ""
         with suppress(BrokenPipeError):
-            self._process.stdin.write(f"{row + 1}\t{text}\n".encode())
-            self._process.stdin.flush()
-            line = self._lines.next(give_up)
+            line = self._lines.next(give_up) if self._asked(f"{row + 1}\t{text}\n".encode(), give_up) else None
         if line == "":
             code = self._exit_code(give_up)
             if give_up():  # Ctrl-C ends the command too
                 return None
             raise DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
         return line
+
+    def _asked(self, question: bytes, give_up: Callable[[], bool]) -> bool:
+        """Whether it has been sent the question; a long one takes as long as the command takes to read it."""
+        assert self._process.stdin is not None
+        descriptor = self._process.stdin.fileno()
+        while question and not give_up():
+            if select.select([], [descriptor], [], _LOOK_S)[1]:
+                question = question[os.write(descriptor, question[: select.PIPE_BUF]) :]  # so much has room, and does not wait
+        return not question
 
     def _exit_code(self, give_up: Callable[[], bool]) -> int | None:
         """Its exit code once it has ended, which one that closed its output may be long in doing; or None."""

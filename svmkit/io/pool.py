@@ -20,7 +20,7 @@ class Pool:
     """``dataset`` has nan for every label; ``text_of(row)`` is what stands in the file of a row, without a label."""
 
     def __init__(self, path: str, on_warning: Callable[[str], None]) -> None:
-        """Reads the file; raises DataError as ``libsvm_data.read_dataset``. What stands there for labels is not looked at."""
+        """Reads the file; raises DataError as ``libsvm_data.read_dataset``. A number for a label is not looked at."""
         self._text = map_bytes(path)
         self._labelled = _begins_with_label(self._text)
         dataset = parse_dataset(self._text, path, labels=self._labelled, unknown_labels=True, on_warning=on_warning)

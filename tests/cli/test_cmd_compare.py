@@ -240,6 +240,12 @@ def test_ctrl_c_leaves_the_finished_runs(data: Path, tmp_path: Path, hasty: Simp
     assert not (tmp_path / "none").exists()
 
 
+def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / os.fsdecode(b"blobs\xff"))
+    assert svmkit("compare", "-q", "--solvers", "smo", data, tmp_path / "out").returncode == 0
+    assert "blobs\\udcff" in (tmp_path / "out" / "table.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -258,6 +264,7 @@ def test_ctrl_c_leaves_the_finished_runs(data: Path, tmp_path: Path, hasty: Simp
         (["--solvers", "pair", "--bias", "none", "good", "out"], 2, "none of the solvers"),
         (["--solvers", "smo", "good", "one"], 1, "must be a folder"),
         (["--solvers", "smo", "good", "-"], 1, "must be a folder"),
+        (["--solvers", "smo", "good", "nowhere"], 1, "must be a folder"),
         (["--solvers", "smo", "good", "no/such"], 1, "no folder"),
         (["--solvers", "smo", "nosuch", "out"], 1, "nosuch"),
         (["--solvers", "smo", "--holdout", "-", "-", "out"], 2, "standard input"),
@@ -271,6 +278,7 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     write_blobs(tmp_path / "one", classes=(1,))
     (tmp_path / "before").mkdir()
     write_blobs(tmp_path / "before" / "table.md")
+    (tmp_path / "nowhere").symlink_to("not_there")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     done = svmkit("compare", *args, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")

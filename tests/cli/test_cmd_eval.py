@@ -51,8 +51,9 @@ def test_unknown_labels_are_counted_as_wrong(tmp_path: Path) -> None:
     svmkit("train", "-q", write_blobs(tmp_path / "d"), tmp_path / "m")
     (tmp_path / "test").write_text("8 1:1\n1.5 1:1\n")
     report = strict_json(svmkit("eval", "--json", tmp_path / "test", tmp_path / "m").stdout)
-    assert (report["accuracy"], report["labels"], report["auc"]) == (0, [1, -1, 1.5, 8], None)
-    assert sum(map(sum, report["confusion"])) == 2
+    assert (report["accuracy"], report["labels"], report["auc"]) == (0, [1, -1], None)
+    assert (report["confusion"], sum(report["other"])) == ([[0, 0], [0, 0]], 2)
+    assert "\nother " in svmkit("eval", tmp_path / "test", tmp_path / "m").stdout.replace("\n ", "\n")
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,14 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
     assert read_model(str(model)).n_support > 0
 
 
+def test_a_standard_input_that_cannot_be_read_leaves_the_model_of_DATA(pool: Path, model: Path) -> None:
+    done = process(
+        *TRAIN, "--pool", pool, "--oracle", "-", pool.parent / "labelled", model, before=lambda: os.close(0)
+    )  # fmt: skip
+    assert (done.returncode, model.exists()) == (1, True)
+    assert done.stderr.splitlines()[-1] == "svmkit: --oracle -: can't read standard input: Bad file descriptor"
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [
@@ -215,6 +223,7 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
         (("--pool", "pool", "--oracle", "labels", "--solver", "smo"), "--solver smo: does not choose examples"),
         (("--pool", "pool", "--oracle", "labels", "--max-iter", "9"), "--max-iter: what ends the learning of a pool is"),
         (("--pool", "pool", "--oracle", "labels", "--dim", "9"), "--dim goes with a feature map"),
+        (("--pool", "pool", "--oracle", "labels", "--oracle-log", "-"), "--oracle-log -: answers are read from it too"),
         (("--pool", "pool", "--oracle", "labels", "--labels", "99999999999,1"), "a label must be below 2^31"),
     ],
     ids=str,

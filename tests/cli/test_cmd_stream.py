@@ -130,6 +130,7 @@ def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Pat
         ((*STREAM[1:], "--init", "d"), "no -v, --patience, --init"),
         ((*STREAM[1:], "--holdout", "0.2"), "--holdout 0.2: nothing of a stream can be set aside"),
         ((*STREAM[1:], "--rows", 0), "--rows 0: must be greater than 0"),
+        ((*STREAM[1:], "--rows", 10**400), "--rows: must be below 2^63"),
         ((*STREAM[1:], "--snapshot-seconds", -1), "--snapshot-seconds -1"),
         ((*STREAM[1:], "--labels", "1,a"), "'1,a': labels are whole numbers"),
         ((*STREAM[1:], "--labels", "3"), "--labels: name at least two"),

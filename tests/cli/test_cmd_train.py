@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -385,3 +387,13 @@ def test_a_full_device_is_one_line(data: Path) -> None:
         done = process(*args)
         assert done.returncode == 1
         assert "No space left on device" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "args", [("-s", "1"), ("--map", "nystroem"), ("-O", "colour=1"), ("-v", "3", "-O", "colour=1")], ids=str
+)  # fmt: skip
+def test_wrong_usage_is_found_before_all_of_a_pipe_has_come(args: tuple[str, ...], tmp_path: Path) -> None:
+    model = () if "-v" in args else (str(tmp_path / "m"),)
+    command = [sys.executable, "-m", "svmkit", "train", *args, "-", *model]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.wait(timeout=60) == 2  # nothing has come, nor has its end

@@ -109,7 +109,7 @@ def test_cross_validation_reports_no_accuracy_when_stopped(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("signum", "code", "text"), [(signal.SIGINT, 130, "\nsvmkit: stopped; nothing was written\n"), (signal.SIGTERM, 143, "")]
+    ("signum", "code", "text"), [(signal.SIGINT, 130, "\nsvmkit: stopped before it was done\n"), (signal.SIGTERM, 143, "")]
 )
 def test_before_training_there_is_nothing_to_save(signum: int, code: int, text: str, tmp_path: Path) -> None:
     with training("-", tmp_path / "m", stdin=subprocess.PIPE) as running:

@@ -44,10 +44,14 @@ def raising(error: BaseException) -> Callable[[], None]:
         (UsageError("-c: no"), 2, "svmkit: -c: no\n"),
         (DataError("Wrong input format at line 3", "f: why"), 1, "svmkit: Wrong input format at line 3\nf: why\n"),
         (FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x"), 1, "svmkit: x: No such file or directory\n"),
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 1, "svmkit: standard output: No space left on device\n"),
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+            1,
+            "svmkit: can't write to standard output: No space left on device\n",
+        ),
         (BrokenPipeError(), 1, ""),
         (MemoryError(), 1, "svmkit: not enough memory for this\n"),
-        (KeyboardInterrupt(), 130, "svmkit: stopped; nothing was written\n"),
+        (KeyboardInterrupt(), 130, "svmkit: stopped before it was done\n"),
         (click.UsageError("no"), 2, "Error: no\n"),
     ],
 )

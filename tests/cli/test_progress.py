@@ -33,8 +33,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 
 def test_plain_lines_come_every_five_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with Reporter(False, TrainConfig()) as reporter:
-        machines = reporter.machines(1)
+    with Reporter(False) as reporter:
+        machines = reporter.machines(1, TrainConfig())
         for _ in range(48):  # 12 s
             clock.now += 0.25
             machines.progress(0.0, Progress(1234, 5, 0.25, n_support=17))
@@ -48,9 +48,9 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
-    with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
+    with Reporter(False) as reporter:
         assert reporter.live
-        machines = reporter.machines(3)
+        machines = reporter.machines(3, TrainConfig(max_iter=2000, time_limit_s=60))
         machines.done(1, None)
         for _ in range(10):
             clock.now += 1
@@ -64,9 +64,9 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
 
 
 def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with Reporter(False, TrainConfig(max_iter=2000, time_limit_s=60)) as reporter:
+    with Reporter(False) as reporter:
         clock.now += 10
-        machines = reporter.machines(1)
+        machines = reporter.machines(1, TrainConfig(max_iter=2000, time_limit_s=60))
         machines.progress(9.0, Progress(1234, 5, nan, n_support=17))
     assert capsys.readouterr().err == (
         "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 51 s left\n"
@@ -74,9 +74,9 @@ def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture
 
 
 def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with Reporter(True, TrainConfig()) as reporter:
+    with Reporter(True) as reporter:
         clock.now += 100
-        reporter.machines(1).progress(0.0, Progress(1, 1))
+        reporter.machines(1, TrainConfig()).progress(0.0, Progress(1, 1))
         reporter.warn("WARNING: mind this")
     assert capsys.readouterr().err == "svmkit: warning: mind this\n"
 

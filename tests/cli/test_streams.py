@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,3 +88,33 @@ def test_a_lost_standard_error_changes_nothing_else(args: list[str], code: int, 
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=stderr, cwd=data.parent, timeout=60, check=False)
     assert done.returncode == code
     assert (tmp_path / "m").exists() == (code == 0)
+
+
+def read_slowly(*args: object, **env: str) -> tuple[int, bytes, bytes]:
+    """Exit code, output and errors of ``svmkit args``, whose output does not block and is full for a while."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [sys.executable, "-m", "svmkit", *map(str, args)]
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, env={**os.environ, **env}) as running:
+        os.close(writing)
+        time.sleep(1.0)
+        with open(reading, "rb") as file:
+            out = file.read()
+        _, err = running.communicate()
+    return running.returncode, out, err
+
+
+MAP = ("approx", "-q", "--map", "fourier", "-g", "1", "--dim", "200")
+
+
+@pytest.mark.parametrize("args", [("scale",), ("svm-scale",), MAP], ids=str)
+def test_a_standard_output_that_does_not_block_is_waited_for(args: tuple[str, ...], tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "many", n=6000)
+    rest = (data,) if args[0] == "svm-scale" else (data, "-")
+    assert read_slowly(*args, *rest) == (0, process(*args, *rest).stdout.encode(), b"")
+
+
+def test_what_an_encoding_lacks_is_written_as_an_escape() -> None:
+    command = [sys.executable, "-m", "svmkit", "train", "--help"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=True)
+    assert "C = 1/(\\u03bb n)" in done.stdout.decode("latin-1")

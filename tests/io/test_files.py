@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -121,11 +122,18 @@ def test_standard_input_from_a_file_goes_on_where_it_stands(tmp_path: Path) -> N
     assert subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60, check=True).stdout == TEXT
 
 
-def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_parts(path: str) -> bytes:
+    with open_bytes(path) as read:
+        return b"".join(iter(lambda: read(64), b""))
+
+
+@pytest.mark.parametrize("how", ["whole", "in parts"])
+def test_a_pipe_that_does_not_block_is_read_to_its_end(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As somebody who shares it may have made it: nothing there is not the end."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     monkeypatch.setattr("svmkit.io.files._STDIN", reading)
+    read = {"whole": read_bytes, "in parts": in_parts}[how]
 
     def write() -> None:
         with open(writing, "wb", buffering=0) as file:
@@ -135,9 +143,34 @@ def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch: pytest.Monke
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert read_bytes("-") == TEXT
+    assert read("-") == TEXT
     writer.join()
     os.close(reading)
+
+
+def test_a_file_that_cannot_be_mapped_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENODEV, "No such device")
+
+    monkeypatch.setattr("mmap.mmap", refuse)
+    (tmp_path / "data").write_bytes(TEXT)
+    assert read_bytes(str(tmp_path / "data")) == TEXT
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
+def test_a_file_that_may_be_written_and_not_replaced(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is mounted by itself, into a container, or another's in a folder such as /tmp."""
+    path = tmp_path / "model"
+    path.write_bytes(b"old and longer than the new one")
+    inode = path.stat().st_ino
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("os.replace", refuse)
+    with atomic_output(str(path)) as file:
+        file.write(b"new")
+    assert (path.read_bytes(), path.stat().st_ino, os.listdir(tmp_path)) == (b"new", inode, ["model"])
 
 
 def test_fifo_and_process_substitution(tmp_path: Path) -> None:

@@ -102,6 +102,18 @@ def test_a_command_that_has_closed_its_output_and_lives_on_can_be_given_up() -> 
     assert time.monotonic() - began < 20
 
 
+def test_a_command_that_does_not_read_a_long_question_can_be_given_up() -> None:
+    began = time.monotonic()
+    with command("sleep 30 >&-") as oracle:
+        assert oracle.ask(0, "1:1 " * 100_000, lambda: time.monotonic() - began > 0.5) is None
+    assert time.monotonic() - began < 20
+
+
+def test_a_long_question_is_asked_whole() -> None:
+    with command("read -r row text; echo ${#text}; read -r end") as oracle:
+        assert oracle.ask(0, "1:1 " * 100_000 + ".", lambda: False) == "400001"
+
+
 def test_waiting_for_a_command_can_be_given_up() -> None:
     asked: list[int] = []
     with command("read -r line; read -r line") as oracle:

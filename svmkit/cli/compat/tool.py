@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
 from svmkit.cli.interrupt import handling
-from svmkit.errors import DataError, OutputError, SvmkitError, UsageError
+from svmkit.errors import DataError, OutputError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from svmkit.cli.cold_start import ColdStart
@@ -48,15 +48,8 @@ def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: l
         return _fail(f"\n{name}: interrupted before it was done")
     except BrokenPipeError:
         return _fail(f"{name}: standard output was closed by its reader before all was written")
-    except OSError as error:
-        return _fail(f"{name}: {streams.complaint(error)}")
-    except MemoryError:
-        return _fail(f"{name}: not enough memory for this")
     except Exception as error:
-        if os.environ.get("SVMKIT_DEBUG") == "1":
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        return _fail(f"{name}: unexpected error, a fault of svmkit's: {what}\nPlease report it with SVMKIT_DEBUG=1's output.")
+        return _fail(f"{name}: {streams.complaint(error)}")
     finally:
         for listener in _listening:
             listener.end()
@@ -87,7 +80,7 @@ def check_input(path: str, complaint: str) -> None:
         os.stat(path)
         reason = "it is a folder" if os.path.isdir(path) else None if os.access(path, os.R_OK) else "Permission denied"
     except (OSError, ValueError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        reason = reason_of(error)
     if reason is not None:
         raise DataError(complaint, reason)
 

@@ -1,0 +1,37 @@
+"""Reading and writing descriptors that may not block, as whoever shares a pipe or a terminal with us may have made it so."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+from typing import Any
+
+
+def read_some(descriptor: int, n: int) -> bytes:
+    """The next bytes, at most n, waiting for the first; none at the end. Raises OSError."""
+    while True:
+        try:
+            return os.read(descriptor, n)
+        except BlockingIOError:
+            select.select([descriptor], [], [])
+
+
+class Patient(io.RawIOBase):
+    """Writes to a descriptor, waiting where it would not; the descriptor stays open when this is closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        while True:
+            try:
+                return os.write(self._descriptor, content)
+            except BlockingIOError:
+                select.select([], [self._descriptor], [])
