@@ -16,6 +16,7 @@ from svmkit.fit import FitResult, fit
 from svmkit.model import answers
 from svmkit.pairs import group_classes, with_bias
 from svmkit.schedule import side_by_side
+from svmkit.solvers import solver as solver_named
 from svmkit.trace import Status
 from svmkit.training import OnMachines, OnProgress, later
 from svmkit.turns import Turn, run_in_turn
@@ -100,6 +101,7 @@ def cross_validate(
         predictions[held_out] = answers(found.model, dataset.rows.take(held_out))
 
     sizes = (dataset.n - np.diff(split.starts)).tolist()
-    beside = config.time_limit_s is None and side_by_side(dataset.rows, sizes, [[number] for number in range(len(sizes))])
+    jobs = [[number] for number in range(len(sizes))]
+    beside = config.time_limit_s is None and side_by_side(solver_named(config.solver), dataset.rows, sizes, jobs)
     run_in_turn(validate, len(sizes), beside)
     return predictions

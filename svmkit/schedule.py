@@ -11,6 +11,7 @@ from math import inf
 from svmkit.clock import Clock
 from svmkit.data import Ints, Rows
 from svmkit.model import REST
+from svmkit.solvers.base import Solver
 
 #: Work of a call for several machines at most, some twentieth of a second by a high guess: interruptions and time limits are
 #: heard between calls, and threads should end together.
@@ -43,14 +44,16 @@ def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[list[int]
     return jobs
 
 
-def side_by_side(rows: Rows, sizes: list[int], jobs: list[list[int]]) -> bool:
+def side_by_side(solver: Solver, rows: Rows, sizes: list[int], jobs: list[list[int]]) -> bool:
     """Whether jobs are done sooner on a thread each than one by one on all threads.
 
     For machines that are trained alone, on two cores that was so by a tenth to a half from a million kernel values of rows of
     16 nonzeros in the mean to 10,000 examples in the largest: smaller machines spend their time in Python, where threads wait
     for one another, larger ones keep several threads busy. And no machine may be so much of the work that the others wait.
-    Calls for several machines hardly wait, so where these are most jobs, it is so too.
+    Calls for several machines hardly wait, so where these are most jobs, it is so too. A solver may know better (``ALONE``).
     """
+    if getattr(solver, "ALONE", False):
+        return False
     alone = [sizes[job[0]] for job in jobs if len(job) == 1]
     largest = max(alone, default=0)
     nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)

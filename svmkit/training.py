@@ -71,7 +71,7 @@ class Training:
         sizes = sizes_of(self.members, self.pairs)
         self._together = together = self._offered(sizes)
         jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
-        beside = self.listeners.on_trace is None and side_by_side(self.dataset.rows, sizes, jobs)
+        beside = self.listeners.on_trace is None and side_by_side(self.solver, self.dataset.rows, sizes, jobs)
         self._spent = TrainingTime(self.before_s, beside)
         self._trained = [None] * len(self.pairs)
         run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -176,6 +177,12 @@ def test_code_that_another_process_compiles_is_waited_for(store: Path, monkeypat
     waiting.join(20)
     assert done == [42]
     assert function.is_ready()
+
+
+def test_what_is_made_ahead_first_is_there() -> None:
+    for name in _ahead.FIRST:
+        importlib.import_module(name.rpartition(".")[0])
+    assert {*_ahead.FIRST} <= {function.name for function in _jit.registry()}
 
 
 def test_what_this_cpu_cannot_run_is_not_made_ahead() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from svmkit import schedule
 from svmkit.data import Rows
+from svmkit.solvers import smo, wolfe
 
 
 def work(n: int) -> float:
@@ -44,4 +45,5 @@ def test_small_machines_that_follow_one_another_go_together(sizes: list[int], ex
 )
 def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list[int], expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, 16)))
-    assert schedule.side_by_side(rows, sizes, schedule.jobs_of(sizes, work)) is expected
+    assert schedule.side_by_side(smo, rows, sizes, schedule.jobs_of(sizes, work)) is expected
+    assert not schedule.side_by_side(wolfe, rows, sizes, schedule.jobs_of(sizes, work))

@@ -25,7 +25,7 @@ from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import class_pairs
 from svmkit.problem import Solution
-from svmkit.solvers import base
+from svmkit.solvers import base, smo
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 from svmkit.trained import Part, Trained, time_spent
@@ -75,7 +75,7 @@ def test_what_is_trained_side_by_side(sizes: list[int], nonzeros: int, expected:
     members = [np.arange(size) for size in sizes]
     rows = Rows.from_dense(np.ones((2, nonzeros)))
     machines = schedule.sizes_of(members, list(class_pairs(len(sizes))))
-    assert schedule.side_by_side(rows, machines, schedule.jobs_of(machines, lambda n: np.inf)) is expected
+    assert schedule.side_by_side(smo, rows, machines, schedule.jobs_of(machines, lambda n: np.inf)) is expected
 
 
 def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,9 @@ class Solver(Protocol):
     EXACT: it ends when the KKT violation is at most eps. One that is not ends by its default number of epochs or its own
     tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
     that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
-    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. It may offer ``together`` (see Together),
-    and ``supports(problem)``: None, or the reason it cannot take a problem other than for its bias.
+    ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. ``ALONE = True``: most of its time is
+    spent in Python, where machines side by side would wait for one another. It may offer ``together`` (see Together), and
+    ``supports(problem)``: None, or the reason it cannot take a problem other than for its bias.
     """
 
     SUMMARY: str

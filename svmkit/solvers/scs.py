@@ -44,6 +44,7 @@ from svmkit.trace import Progress
 SUMMARY = "stochastic conjugate subgradients: growing sample, validation sample, Wolfe's search, no bias"
 PAPER = "Zhang & Sen, A Stochastic Conjugate Subgradient Algorithm for Kernelized SVM"
 EXACT = False
+ALONE = True
 BIASES: tuple[Bias, ...] = ("none",)
 ACCURACY: float | None = 5e-3
 

@@ -39,6 +39,7 @@ from svmkit.trace import Progress
 SUMMARY = "Wolfe's conjugate subgradients: deterministic bundle method on the primal, no bias"
 PAPER = "Wolfe, Math. Programming Study 3 (1975) 145–173"
 EXACT = False
+ALONE = True
 BIASES: tuple[Bias, ...] = ("none",)
 ACCURACY: float | None = 2e-3
 
