@@ -12,12 +12,11 @@ Wolfe, "A method of conjugate subgradients for minimizing nondifferentiable func
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
 
-from svmkit._jit import ORDERED, REASSOCIATED, compiled
+from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
 from svmkit.data import Floats
 from svmkit.errors import UsageError
 
@@ -36,9 +35,9 @@ _MOST_PAIRS = 10_000
 _ROUNDING = 1e-12
 
 
-@compiled("void(f8[:], f8[:], f8[:], f8, f8[:])", REASSOCIATED)
-def _hinge_along(margin: Any, slope: Any, weight: Any, t: Any, out: Any) -> None:
-    """out = (Σ w max(0, 1 − m − t s), its derivative by t from the side where a hinge at its corner counts as 0)."""
+@helper(REASSOCIATED)
+def _phi(margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any, t: Any) -> Any:
+    """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t) from the side where a hinge at its corner counts as 0)."""
     loss = 0.0
     steep = 0.0
     for i in range(len(margin)):
@@ -46,8 +45,43 @@ def _hinge_along(margin: Any, slope: Any, weight: Any, t: Any, out: Any) -> None
         counted = weight[i] if short > 0.0 else 0.0
         loss += counted * short
         steep -= counted * slope[i]
-    out[0] = loss
-    out[1] = steep
+    return loss + lam * t * (cross + 0.5 * t * curvature), steep + lam * (cross + t * curvature)
+
+
+@compiled("void(f8[:], f8[:], f8[:], f8, f8, f8, f8, f8[:])", REASSOCIATED)
+def _phi_at(
+    margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any, t: Any, out: Any
+) -> None:  # fmt: skip
+    out[0], out[1] = _phi(margin, slope, weight, lam, cross, curvature, t)
+
+
+@compiled("void(f8[:], f8[:], f8[:], f8, f8, f8, f8, f8, f8, f8, f8, f8, f8[:])", REASSOCIATED)
+def _search(
+    margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any,
+    square: Any, first: Any, shortest: Any, longest: Any, flat: Any, decrease: Any, out: Any,
+) -> None:  # fmt: skip
+    """``search``; out = (t, the trial that the next subgradient is to be taken at)."""
+    before, _ = _phi(margin, slope, weight, lam, cross, curvature, 0.0)
+    low, high, bounded, high_is_good = 0.0, 0.0, False, False
+    t = min(first, longest)
+    for _ in range(_MOST_TRIALS):
+        value, steep = _phi(margin, slope, weight, lam, cross, curvature, t)
+        good = value - before <= -decrease * square * t
+        if good and (abs(steep) <= flat * square or (steep < 0.0 and t >= longest)):
+            out[0] = out[1] = t
+            return
+        if good and steep < 0.0:
+            low = t
+        else:
+            high, bounded, high_is_good = t, True, good
+        if bounded and low >= (1.0 - _NARROW) * high:
+            break
+        t = 0.5 * (low + high) if bounded else min(2.0 * t, longest)
+        if t < shortest:
+            break
+    t = high if high_is_good else low
+    out[0] = t
+    out[1] = t if t > 0.0 else high
 
 
 @dataclass(frozen=True)
@@ -64,9 +98,12 @@ class Line:
     def at(self, t: float) -> tuple[float, float]:
         """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t))."""
         out = np.empty(2)
-        _hinge_along(self.margin, self.slope, self.weight, t, out)
-        value = float(out[0]) + self.lam * t * (self.cross + 0.5 * t * self.curvature)
-        return value, float(out[1]) + self.lam * (self.cross + t * self.curvature)
+        _phi_at(*self._arguments, t, out)
+        return float(out[0]), float(out[1])
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.margin, self.slope, self.weight, self.lam, self.cross, self.curvature
 
     def first(self, longest: float) -> float:
         """The minimiser if no hinge had a corner, at most ``longest``."""
@@ -84,25 +121,9 @@ def search(
     Returns (t, t) with t ≤ ``longest``; or (0, u) where no t ≥ ``shortest`` is in L: the subgradient at the trial u then has
     ⟨g, d⟩ ≥ −flat·‖d‖².
     """
-    before = line.at(0.0)[0]
-    low, high, high_is_good = 0.0, inf, False
-    t = min(first, longest)
-    for _ in range(_MOST_TRIALS):
-        value, slope = line.at(t)
-        good = value - before <= -decrease * square * t
-        if good and (abs(slope) <= flat * square or (slope < 0 and t >= longest)):
-            return t, t
-        if good and slope < 0:
-            low = t
-        else:
-            high, high_is_good = t, good
-        if low >= (1.0 - _NARROW) * high:
-            break
-        t = min(2.0 * t, longest) if high == inf else 0.5 * (low + high)
-        if t < shortest:
-            break
-    t = high if high_is_good else low
-    return t, t if t > 0 else high
+    out = np.empty(2)
+    _search(*line._arguments, square, first, shortest, longest, flat, decrease, out)
+    return float(out[0]), float(out[1])
 
 
 def check_search(m1: float, m2: float) -> None:
