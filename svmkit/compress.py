@@ -25,9 +25,9 @@ from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import UsageError
 from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
-from svmkit.model import Machine, Model, decision_values, decisions_by_part, predict
+from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
-from svmkit.reduced import RIDGE, OnStep, alphas, moved, ridged
+from svmkit.reduced import RIDGE, OnStep, moved, ridged
 
 #: ε relative to the sum of squares over the rows of data, whose values are exact.
 _DATA_RIDGE = 1e-9

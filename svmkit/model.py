@@ -102,18 +102,23 @@ def count_machines(n_class: int, multiclass: str) -> int:
     return n_class if multiclass == "ovr" else n_class * (n_class - 1) // 2
 
 
+def alphas(model: Model) -> Floats:
+    """The machines' coefficients, a column a machine, (n_support, machines)."""
+    table = np.zeros((model.n_support, len(model.machines)))
+    for number, machine in enumerate(model.machines):
+        table[machine.index, number] = machine.coef
+    return table
+
+
 def coefficients(model: Model) -> Floats:
     """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1); against the rest a column a machine.
 
     A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j. Where it has none the
     number is 0, or −0 if i is the negative class, as y·0 comes out.
     """
-    against_rest = model.multiclass == "ovr"
-    table = np.zeros((model.rows.n, len(model.machines) if against_rest else max(model.n_class - 1, 1)))
-    if against_rest or model.labels is None:
-        for column, machine in enumerate(model.machines):
-            table[machine.index, column] = machine.coef
-        return table
+    if model.multiclass == "ovr" or model.labels is None:
+        return alphas(model)
+    table = np.zeros((model.n_support, max(model.n_class - 1, 1)))
     starts = model.class_starts
     for i in range(1, model.n_class):
         table[starts[i] : starts[i + 1], :i] = -0.0

@@ -25,7 +25,7 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.features import feature_names, places_of
-from svmkit.model import Model
+from svmkit.model import Model, alphas
 
 Singles = NDArray[np.float32]
 #: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (rounding may put it below 0).
@@ -43,14 +43,6 @@ _LARGEST = 1e15
 _FARTHEST = -60.0
 #: Below any norm that is not 0.
 _TINY = 1e-300
-
-
-def alphas(model: Model) -> Floats:
-    """α (n_support, machines)."""
-    table = np.zeros((model.n_support, len(model.machines)))
-    for number, machine in enumerate(model.machines):
-        table[machine.index, number] = machine.coef
-    return table
 
 
 def ridged(gram: Floats, share: float) -> Floats:
