@@ -81,17 +81,18 @@ def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
     return kernel._replace(degree=config.degree) if kernel.kind == POLYNOMIAL else kernel
 
 
-def group_classes(y: Floats, used: Ints) -> tuple[Ints, list[Ints]]:
+def group_classes(y: Floats, used: Ints, source: str = "") -> tuple[Ints, list[Ints]]:
     """Labels in LIBSVM's order and each one's examples, in file order, among the examples ``used``.
 
     Labels are cut to integers and stand in order of first appearance, but {−1, +1} is always (+1, −1).
-    Raises DataError for a label that is not a number or too large.
+    Raises DataError, with the ``source`` of the data, for a label that is not a number or too large.
     """
     known = y[used]
     bad = np.flatnonzero(~((known > -(2**31) - 1) & (known < 2**31)))
     if len(bad):
         row = int(used[bad[0]])
-        raise DataError(f"example {row + 1} has label {y[row]:.17g}: a class label must be a number below 2^31 in size")
+        what = f"example {row + 1} has label {y[row]:.17g}: a class label must be a number below 2^31 in size"
+        raise DataError(f"{source or 'the data'}: {what}")
     values, first, code = np.unique(np.trunc(known).astype(np.int64), return_index=True, return_inverse=True)
     order = np.argsort(first)
     if values[order].tolist() == [-1, 1]:
@@ -105,7 +106,8 @@ def usable_examples(dataset: Dataset) -> Ints:
         raise DataError(f"{dataset.source or 'the data'}: no examples to train on")
     bad = np.flatnonzero(~(np.isfinite(dataset.weights) & (dataset.weights >= 0)))
     if len(bad):
-        raise DataError(f"example {bad[0] + 1} has weight {dataset.weights[bad[0]]:g}: it must be 0 or more, and finite")
+        what = f"example {bad[0] + 1} has weight {dataset.weights[bad[0]]:g}: it must be 0 or more, and finite"
+        raise DataError(f"{dataset.source or 'the data'}: {what}")
     used = np.flatnonzero(dataset.weights > 0)
     if len(used) == 0:
         raise DataError(f"{dataset.source or 'the data'}: every example has weight 0, none is left to train on")

@@ -64,7 +64,7 @@ def _apart_from_examples(problem: Problem, solution: Solution) -> Solution:
 def _members(model: Model, dataset: Dataset) -> list[Ints]:
     """The examples of each of the model's classes."""
     assert model.labels is not None
-    labels, members = group_classes(dataset.y, usable_examples(dataset))
+    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.source)
     by_label = dict(zip(labels.tolist(), members, strict=True))
     if set(by_label) != set(model.labels.tolist()):
         raise DataError(

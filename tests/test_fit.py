@@ -256,10 +256,10 @@ def test_warnings_are_libsvms() -> None:
     ("y", "weight", "why"),
     [
         ([], None, "no examples to train on"),
-        ([1, math.nan], None, "example 2 has label nan"),
+        ([1, math.nan], None, "the data: example 2 has label nan"),
         ([1, 3e9], None, "example 2 has label 3000000000: "),
         ([1, math.inf], None, "example 2 has label inf"),
-        ([1, -1], [1, -1], "example 2 has weight -1"),
+        ([1, -1], [1, -1], "the data: example 2 has weight -1"),
         ([1, -1], [math.nan, 1], "example 1 has weight nan"),
         ([1, -1], [0, 0], "every example has weight 0"),
     ],

@@ -197,7 +197,7 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
     from svmkit.solvers import solver
     from svmkit.solvers.base import options_of, refusal
 
-    labels, members = group_classes(dataset.y, usable_examples(dataset))
+    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.source)
     if len(labels) != 2:
         raise UsageError("--holdout left only one class to train on")
     factors = label_factors(configs[0], labels, reporter.warn)
