@@ -10,7 +10,7 @@ from svmkit.config import TrainConfig
 from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Floats
     from svmkit.model import Model
 
 
@@ -95,7 +95,19 @@ def _read_held_out(path: str, dataset: Dataset, config: TrainConfig, reporter: R
     if held_out.n and needed > there:
         detail = f"{path}: has kernel values against training rows up to {there}, but there are rows up to {needed} to train on"
         raise DataError("Wrong input format: sample_serial_number out of range", detail)
+    _warn_of_other_labels(path, held_out.y, dataset.y, reporter)
     return held_out
+
+
+def _warn_of_other_labels(path: str, held_out: Floats, known: Floats, reporter: Reporter) -> None:
+    """Says which held-out labels no model of the data can answer, as where one file has 0 and the other −1."""
+    import numpy as np
+
+    other = np.trunc(held_out)
+    other = other[~np.isin(other, np.trunc(known))]
+    if len(other):
+        what = f"{path}: {len(other):,} of {len(held_out):,} labels, such as {other[0]:g}, are none of those trained on"
+        reporter.warn(f"{what}; they count as errors")
 
 
 def fraction(text: str) -> float | None:
