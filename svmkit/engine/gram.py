@@ -19,6 +19,7 @@ _PIECE = 1024
 #: A column is kept when it has been used so often: in a descent most hinges turn on once, and off for good. And only of rows
 #: with so many nonzeros in the mean, of which a value costs more than one read back.
 _USES, _DEAR_NONZEROS = 3, 40
+#: Up to so many rows float64 costs nothing worth saving.
 _FEW = 2000
 
 
@@ -35,7 +36,7 @@ _add = both_precisions(_add_rows, "void(R[:, :], i8[:], f8[:], i8, i8, f8[:])")
 
 
 def gram_engine(rows: Rows, kernel: Kernel) -> Engine:
-    """The engine for such blocks: of few rows in float64, which costs nothing worth saving."""
+    """The engine for such blocks; of few rows in float64."""
     return Engine(rows, kernel, "f8" if rows.n <= _FEW else None)
 
 
