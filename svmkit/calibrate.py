@@ -46,7 +46,8 @@ def probabilities(model: Model, decisions: Floats, on_warning: Callable[[str], N
     assert model.prob_b is not None
     k = model.n_class
     pairwise = np.zeros((len(decisions), k, k))
-    won = np.clip(sigmoid(decisions, model.prob_a, model.prob_b), _MARGIN, 1.0 - _MARGIN)
+    won = sigmoid(decisions, model.prob_a, model.prob_b)
+    won = np.where(won > _MARGIN, np.minimum(won, 1.0 - _MARGIN), _MARGIN)  # of nan too, as LIBSVM's min and max leave it
     i, j = np.triu_indices(k, 1)
     pairwise[:, i, j], pairwise[:, j, i] = won, 1.0 - won
     if k == 2:

@@ -58,6 +58,16 @@ def test_a_model_without_probabilities_says_so() -> None:
             laplace_width(model)
 
 
+def test_a_decision_value_that_is_no_number_is_the_least_chance_as_in_svm_predict() -> None:
+    """svm-train writes such models, of nu-SVC where nu is nearly infeasible."""
+    names = [name for name in MODELS if name.startswith("two") and name.endswith("b1")]
+    assert names
+    for name in names:
+        model = read_model(str(GOLDEN / f"{name}.model"))
+        if model.labels is not None:
+            assert_array_equal(probabilities(model, np.array([[np.nan]])), [[1e-7, 1.0 - 1e-7]])
+
+
 def test_sigmoid_far_out() -> None:
     values = np.array([[-1e300, -800.0, 0.0, 800.0, 1e300]])
     assert_array_equal(sigmoid(values, np.array([-1.0]), np.array([0.0])), [[0.0, 0.0, 0.5, 1.0, 1.0]])

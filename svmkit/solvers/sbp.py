@@ -226,10 +226,12 @@ def solution(state: _State) -> Solution:
     rho = 0.0
     if state.problem.bias == "free":
         rho = -found.b / found.level if found.level < inf else -_constant(state)
-    alpha = None
+    alpha, upper = None, state.problem.upper
     if state.done and not coef.any():  # w = 0 is the optimum: as much α as the equality allows
-        upper = state.problem.upper
         alpha = balanced(upper, state.problem.y) if state.problem.bias == "free" else upper
+    elif state.done:  # the dual point that said so
+        alpha = np.zeros(state.problem.n)
+        alpha[state.order] = _dual_factor(state, mean) * mean.alpha
     return as_expansion(state.problem.rows, coef, rho, alpha=alpha)
 
 
@@ -287,6 +289,8 @@ def _attend(state: _State) -> None:
     if step >= state.next_window:
         state.gap = _relative_gap(state)
         state.done = state.gap <= state.eps
+        if state.done:
+            return  # the mean that was looked at is the solution
         state.next_window = max(step + 1, int(step * _WINDOW_RATIO))
         n = state.problem.n
         state.window.steps = step - state.window_start
@@ -364,7 +368,13 @@ def _relative_gap(state: _State) -> float:
     if not norm2 > 0 or found.level == inf:
         return nan
     primal = 0.5 * norm2 / found.level / found.level + float(upper @ np.maximum(0.0, 1.0 - mean.c / found.level))
-    drawn = mean.alpha > 0.0
-    factor = min(float(np.min(upper[drawn] / mean.alpha[drawn])), float(mean.alpha.sum()) / norm2)
+    factor = _dual_factor(state, mean)
     dual = factor * float(mean.alpha.sum()) - 0.5 * factor * factor * norm2
     return (primal - dual) / primal
+
+
+def _dual_factor(state: _State, mean: _Window) -> float:
+    """What α of the mean is multiplied by to be the best dual point on its ray, in the box."""
+    drawn = mean.alpha > 0.0
+    upper = state.problem.upper[state.order][drawn]
+    return min(float(np.min(upper / mean.alpha[drawn])), float(mean.alpha.sum()) / float(mean.alpha @ mean.c))

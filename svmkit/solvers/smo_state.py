@@ -25,7 +25,7 @@ from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.features import narrowed
-from svmkit.problem import LINEAR, Problem, Solution, as_expansion, as_one_row
+from svmkit.problem import LINEAR, PRECOMPUTED, Problem, Solution, as_expansion, as_one_row
 from svmkit.solvers.smo_pace import Pace
 
 
@@ -227,7 +227,9 @@ def refresh(state: State, number: Ints) -> None:
 
 
 def _product_at_hand(state: State) -> Floats | None:
-    """Kβ of all variables from values that are there."""
+    """Kβ of all variables from values that are there: rows of K, which serve as its columns where K is symmetric."""
+    if state.problem.kernel.kind == PRECOMPUTED:
+        return None
     if state.by_need is not None:
         return state.by_need.product(state.variables.whole.beta)
     return product_of_rows(state.K, state.variables.whole.beta) if state.K_is_whole else None

@@ -286,6 +286,16 @@ def test_it_says_it_has_converged_where_the_gap_is_small() -> None:
     assert primal_objective(K, case, beta_of(case, found), found.rho) <= optimum(case, K) / (1 - 0.05)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_what_has_converged_is_what_was_looked_at_and_so_is_its_certificate(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(6, 1 + seed % 3)), np.where(np.arange(6) % 2, 1.0, -1.0)
+    case = Problem(Rows.from_dense(X), y, np.full(6, 10.0), Kernel(RBF, 1.0), "none")
+    result = run(sbp, case, sbp.Options(epochs=100), eps=0.01)
+    if result.status is Status.CONVERGED:
+        assert result.certificate.gap <= 0.01 * result.certificate.primal * (1 + 1e-6)
+
+
 def test_a_nearly_constant_kernel_does_not_hold_nu_up() -> None:
     """Without a bias, kernel values of .95 or more and a high cost: most responses lie close together for long."""
     X, y = points(200, 4, seed=8)

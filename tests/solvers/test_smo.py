@@ -19,7 +19,7 @@ from svmkit.fit import fit
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
 from svmkit.solvers.base import run as solve
-from svmkit.trace import Progress, Status
+from svmkit.trace import Limits, Progress, Status
 
 EVERY = 10**9
 
@@ -115,6 +115,19 @@ def test_values_that_bring_variables_back_are_counted_when_the_engine_changes(ea
     smo_state.use(state, Engine(problem.rows, problem.kernel, "f8"))
     assert old.evaluations > before
     assert smo.advance(state, 0).kernel_evaluations == old.evaluations + state.variables.engine.evaluations
+
+
+@pytest.mark.parametrize("n", [12, 300])
+def test_of_a_matrix_that_is_not_symmetric_the_model_is_certified_and_not_the_transposes(n: int) -> None:
+    """f(x_i) takes row i of the file, steps take it for column i."""
+    rng = np.random.default_rng(n)
+    X, y = rng.normal(size=(n, 3)), np.where(np.arange(n) % 2, 1.0, -1.0)
+    problem = zoo.precomputed(X @ X.T + 0.3 * rng.normal(size=(n, n)), y, 10.0)
+    result = solve(smo, problem, smo.Options(), eps=1e-3, limits=Limits(max_iter=20_000))
+    fresh = certify(problem, replace(result.solution, responses=None))
+    assert result.certificate.violation == pytest.approx(fresh.violation, abs=1e-9)
+    assert result.certificate.primal == pytest.approx(fresh.primal, rel=1e-9)
+    assert (result.status is Status.CONVERGED) <= (fresh.violation <= 1e-3)
 
 
 def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, monkeypatch: pytest.MonkeyPatch) -> None:
