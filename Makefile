@@ -67,4 +67,4 @@ docs: $(READY)
 
 clean:
 	rm -rf demo bench build dist svmkit.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv/*' -not -path './svmkit/*' -prune -exec rm -rf {} +

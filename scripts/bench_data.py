@@ -25,7 +25,8 @@ def public(name: str) -> Path:
     """A set as published."""
     path = DATA / name
     if not path.exists():
-        raise Missing(f"{path} is not there: run scripts/fetch.py {name}, or set SVMKIT_DATA")
+        fetched = f"run scripts/fetch.py {name} if --list has it, or"
+        raise Missing(f"{path} is not there: {fetched} set SVMKIT_DATA to a folder that has it")
     return path
 
 

@@ -1,12 +1,19 @@
-"""Numbers of threads that a test asks for and does not leave behind."""
+"""Ctrl-C as tests expect it, and numbers of threads that a test asks for and does not leave behind."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from svmkit import parallel
+
+
+def pytest_configure() -> None:
+    """Jobs in a script's background ignore Ctrl-C, and so would every command that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

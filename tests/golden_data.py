@@ -15,7 +15,8 @@ MODELS = sorted(path.name.removesuffix(".model") for path in GOLDEN.glob("*.mode
 #: Where the genuine svm-train, svm-predict and svm-scale are; our own scripts of these names may come first in PATH.
 TOOLS = Path(os.environ.get("LIBSVM_TOOLS", "/usr/bin"))
 
-needs_tools = pytest.mark.skipif(not (TOOLS / "svm-train").exists(), reason="the genuine LIBSVM tools are not installed")
+_THERE = all((TOOLS / name).exists() for name in ("svm-train", "svm-predict", "svm-scale"))
+needs_tools = pytest.mark.skipif(not _THERE, reason="the genuine LIBSVM tools are not installed")
 
 
 def read_rows(path: Path) -> tuple[Floats, Rows]:

@@ -327,3 +327,21 @@ def test_sums_of_float32_values_near_the_margin_are_off_by_less_than_their_margi
     worst, margin = np.abs(exact - rough)[near].max(), float32_margin(1.0, float(found.coef @ found.coef))
     assert worst < 0.5 * margin
     assert worst > 1e-4 * margin
+
+
+def test_a_point_that_is_all_but_balanced_is_balanced_too() -> None:
+    """Else its dual is no bound."""
+    problem = zoo.named("rbf")
+    beta = feasible(problem, seed=1)
+    off = np.where(problem.y > 0, (1 - 1e-5) * beta, beta)
+    even = np.where(problem.y > 0, off, (1 - 1e-5) * beta)
+    found = certify(problem, solution(problem, off, 0.25))
+    assert found.dual == pytest.approx(oracle.dual_objective(oracle.kernel_matrix(problem), problem.y, even), rel=1e-11)
+
+
+def test_given_responses_are_not_used_for_a_linear_machine() -> None:
+    """Sums over support vectors lose more to rounding than w does."""
+    problem = zoo.named("linear")
+    plain = solution(problem, feasible(problem, seed=2), 0.1)
+    responses = oracle.kernel_matrix(problem)[:, plain.origin] @ plain.coef + 1e-3
+    assert certify(problem, replace(plain, responses=responses)) == certify(problem, plain)

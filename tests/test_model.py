@@ -17,7 +17,7 @@ from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.packed import prepared
 from svmkit.errors import DataError
-from svmkit.io.model_libsvm import read_model, write_model
+from svmkit.io.model_libsvm import parse_model, read_model, write_model
 from svmkit.model import Machine, Model, _float32_decisions, answers, decision_values, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 
@@ -286,3 +286,14 @@ def test_decision_values_of_many_classes(few: int, two_threads: None, monkeypatc
         for column, (i, j) in enumerate(model.pairs):
             votes[np.arange(rows.n), np.where(found[:, column] > 0, i, j)] += 1
         assert_array_equal(answers(model, rows), votes.argmax(axis=1))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_rows_that_lack_the_last_column_a_model_needs_are_refused(columns: int) -> None:
+    text = b"svm_type c_svc\nkernel_type precomputed\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 1 -1\nnr_sv 1 1\nSV\n1 0:1\n-1 0:3\n"
+    model = parse_model(text, "m")
+    none = np.empty(0)
+    gram = np.ones((2, columns))
+    rows = Rows(none, none.astype(np.int32), np.zeros(3, np.int64), columns, gram, np.array([1, 2]))
+    with pytest.raises(DataError, match="out of range"):
+        decision_values(model, rows)

@@ -352,3 +352,11 @@ def test_naive_sums_of_rows_and_weights(tmp_path: Path) -> None:
             one = machines.solver.solution(state)
             expected = cross_apply(dataset.rows, one.basis, machines.kernel, one.coef[:, None])[:, 0] - one.rho
             np.testing.assert_allclose(values[:, column], expected, atol=1e-10)
+
+
+def test_of_several_faults_the_first_row_s_is_told_and_all_before_it_are_learned() -> None:
+    rows = Rows.from_dense(np.array([[1.0], [2.0], [1e200], [3.0]]))
+    data = Dataset(rows, np.array([1.0, -1.0, 1.0, 7.0]), np.array([1.0, 1.0, 1.0, np.inf]))
+    classes, fault = stream._classes_of(Chunk(data, lambda row: f"line {row + 1}"), np.array([1, -1]))
+    assert classes.tolist() == [0, 1]
+    assert str(fault).startswith("line 3: 1e+200 for feature 1")

@@ -148,3 +148,10 @@ def test_what_cannot_be_gone_on_from() -> None:
         join(Dataset(gram, np.array([1.0, -1.0, 1.0, -1.0])), model)
     with pytest.raises(UsageError, match="pegasos begins anew each time; those that go on from a model are smo, pair"):
         fit(dataset, replace(CONFIG, solver="pegasos"), warm=join(dataset, model))
+
+
+def test_added_support_vectors_weigh_1_among_weighted_data() -> None:
+    new = replace(blobs(50, 2), weight=np.full(50, 0.5))
+    warm = join(new, fit(blobs(60, 1), CONFIG).model)
+    assert warm.n_added > 0
+    assert warm.dataset.weights.tolist() == [0.5] * 50 + [1.0] * warm.n_added

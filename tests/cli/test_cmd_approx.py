@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from data_files import write_points
 from oracle import dense_kernel
-from shell import process, strict_json, svmkit
+from shell import process, strict_json, svmkit, write_blobs
 from zoo import points
 
 from svmkit import maps
@@ -235,3 +235,31 @@ def test_files_that_are_no_maps_are_refused(content: str, why: str, data: Path, 
     assert why in done.stderr
     missing = svmkit("approx", "--load", tmp_path / "none", data)
     assert "can't open map file" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("approx", "--map", "nystroem", "--dim", "4", "-g", "1", "--save", "o", "d", "o"),
+        ("approx", "--load", "map", "d", "map"),
+        ("approx", "--model", "m", "--basis", "3", "--data", "d", "d"),
+    ],
+    ids=" ".join,
+)
+def test_approx_overwrites_nothing_that_it_reads_or_writes(args: tuple[str, ...], tmp_path: Path) -> None:
+    write_blobs(tmp_path / "d")
+    assert svmkit("train", "-q", "d", "m", cwd=tmp_path).returncode == 0
+    mapped = svmkit("approx", "-q", "--map", "fourier", "--dim", "4", "-g", "1", "--save", "map", "d", "x", cwd=tmp_path)
+    assert mapped.returncode == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = svmkit(*args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "names one file for two purposes" in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_seed_beside_a_loaded_map_is_refused(tmp_path: Path) -> None:
+    write_blobs(tmp_path / "d")
+    svmkit("approx", "-q", "--map", "fourier", "--dim", "4", "-g", "1", "--save", "map", "d", "x", cwd=tmp_path)
+    done = svmkit("approx", "--load", "map", "--seed", "3", "d", "y", cwd=tmp_path)
+    assert (done.returncode, "--seed beside --load" in done.stderr) == (2, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data_files import write_dataset
-from shell import strict_json, svmkit
+from shell import strict_json, svmkit, write_blobs
 from zoo import points
 
 from svmkit.compress import compress
@@ -105,3 +105,13 @@ def test_basis_and_data_go_with_a_model(folder: Path) -> None:
     done = svmkit("approx", "--map", "fourier", "--basis", "5", folder / "d", folder / "out")
     assert done.returncode != 0
     assert "--basis goes with --model" in done.stderr
+
+
+def test_the_seed_draws_the_vectors(tmp_path: Path) -> None:
+    write_blobs(tmp_path / "d", n=200)
+    svmkit("train", "-q", "-t", "1", "-r", "1", "-c", "0.1", "d", "m", cwd=tmp_path)
+    made = set()
+    for seed in range(3):
+        svmkit("approx", "-q", "--model", "m", "--basis", "3", "--seed", seed, "small", cwd=tmp_path)
+        made.add((tmp_path / "small").read_bytes())
+    assert len(made) > 1

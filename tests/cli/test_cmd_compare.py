@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from shell import svmkit, write_blobs
 
+from svmkit import fit as fit_module
 from svmkit import solvers
 from svmkit.cli import pictures
 from svmkit.cli.comparison import HEADER, Optimum, Run, curve, groups, optima, table
+from svmkit.config import TrainConfig
 from svmkit.solvers import smo
 from svmkit.trace import Progress, TraceRow
 
@@ -348,3 +350,26 @@ def test_a_picture_of_nothing_known_is_a_picture() -> None:
 def test_no_two_of_eight_solvers_look_alike_in_grey() -> None:
     styles = list(zip(pictures._LINES, pictures._MARKERS, strict=False))
     assert len(set(pictures._LINES)) == len(pictures._LINES) == len(styles) == len({marker for _, marker in styles}) == 8
+
+
+def test_a_reference_run_is_none_of_the_curves(tmp_path: Path) -> None:
+    svmkit("compare", "-q", "--solvers", "sdca,pair", "--max-iter", "3", write_blobs(tmp_path / "d", n=200), tmp_path / "out")
+    names = {json.loads(line)["solver"] for line in (tmp_path / "out" / "curves.jsonl").read_text().splitlines()}
+    assert "smo (reference)" in (tmp_path / "out" / "table.md").read_text()
+    assert names == {"sdca", "pair"}
+
+
+def test_the_reference_run_keeps_the_time_limit_and_is_exact_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[TrainConfig] = []
+    whole = fit_module.fit
+
+    def noted(dataset: Any, config: TrainConfig, **more: Any) -> Any:
+        seen.append(config)
+        return whole(dataset, config, **more)
+
+    monkeypatch.setattr(fit_module, "fit", noted)
+    data = write_blobs(tmp_path / "d", n=200)
+    svmkit("compare", "-q", "--solvers", "pair", "-e", "0.1", "--max-iter", "3", "--time-limit", "100", data, tmp_path / "o")
+    cut, reference = seen
+    assert (cut.max_iter, cut.time_limit_s, cut.eps) == (3, 100.0, 0.1)
+    assert (reference.solver, reference.max_iter, reference.time_limit_s, reference.eps) == ("smo", None, 100.0, 1e-3)

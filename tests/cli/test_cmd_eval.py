@@ -198,3 +198,21 @@ def test_regression(tmp_path: Path) -> None:
     report = strict_json(svmkit("eval", "--json", tmp_path / "d", tmp_path / "m").stdout)
     assert report == {"n": 3, "mse": pytest.approx(1 / 3), "squared_correlation": pytest.approx(0.98684, abs=1e-5)}
     assert "squared correlation" in svmkit("eval", tmp_path / "d", tmp_path / "m").stdout
+
+
+def test_one_class(tmp_path: Path) -> None:
+    """Inside is 1: f = x − 2 > 0."""
+    (tmp_path / "m").write_text("svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 2\nSV\n1 1:1\n")
+    (tmp_path / "d").write_text("1 1:3\n1 1:5\n1 1:1\n-1 1:1.5\n-1 1:2.5\n")
+    found = strict_json(svmkit("eval", "--json", tmp_path / "d", tmp_path / "m").stdout)
+    assert (found["labels"], found["confusion"], found["other"]) == ([1, -1], [[2, 1], [1, 1]], [0, 0])
+    assert (found["accuracy"], found["auc"]) == (3 / 5, pytest.approx(4 / 6))
+
+
+@pytest.mark.parametrize("args", [["-c", "1"], ["--lambda", "1"], ["-w1", "2"], ["--bias", "none"], ["--no-bias"]])
+def test_what_only_a_certificate_needs_is_refused_without_one(args: list[str], tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", data, tmp_path / "m")
+    done = svmkit("eval", *args, data, tmp_path / "m")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "goes with --certificate" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def command_of(pool: Path, after: int = 10**6) -> str:
 
     What sleeps then may outlive a Ctrl-C that it was started to ignore, so it does not hold stderr open.
     """
-    answer = f"sed -n ${{row}}p {pool.parent / 'labels'}"
+    answer = f"sed -n ${{row}}p {shlex.quote(str(pool.parent / 'labels'))}"
     return f"n=0; while read -r row text; do n=$((n + 1)); [ $n -gt {after} ] && sleep 100 2>/dev/null; {answer}; done"
 
 
@@ -169,13 +170,15 @@ def test_a_log_that_takes_no_more_notes_leaves_the_model_so_far(
 
 def test_the_oracle_has_the_environment_that_we_were_given(pool: Path, model: Path, tmp_path: Path) -> None:
     """Not our own settings: its BLAS may want all cores."""
-    answers = f"env > {tmp_path}/env; {command_of(pool)}"
+    answers = f"env > {shlex.quote(str(tmp_path / 'env'))}; {command_of(pool)}"
     args = (*TRAIN, "--pool", pool, "--oracle", answers, "--max-labels", 3, "/dev/null", model)
     for threads in ("7", None):
         env = {**os.environ, "OPENBLAS_NUM_THREADS": threads or ""}
         if threads is None:
             del env["OPENBLAS_NUM_THREADS"]
-        subprocess.run([sys.executable, "-m", "svmkit", *map(str, args)], env=env, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "svmkit", *map(str, args)], env=env, check=True, stderr=subprocess.DEVNULL, timeout=120
+        )
         had = [line for line in (tmp_path / "env").read_text().splitlines() if line.startswith("OPENBLAS_NUM_THREADS=")]
         assert had == ([] if threads is None else ["OPENBLAS_NUM_THREADS=7"])
         Path(f"{model}.labels").unlink()

@@ -125,3 +125,18 @@ def test_refusals_say_why_and_write_nothing(args: list[str], code: int, words: s
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_labels_beside_a_range_of_one_point_are_told(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("y\n0 1\n5 5\nx\n-1 1\n1 0 10\n")
+    (tmp_path / "d").write_text("5 1:5\n7 1:10\n8 1:0\n")
+    done = svmkit("scale", "-r", tmp_path / "r", tmp_path / "d")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["0", "0", "0"]
+    assert "its range of labels is one point, 5; 2 other labels become 0 as well" in done.stderr
+
+
+@pytest.mark.parametrize("tool", ["scale", "svm-scale"])
+def test_index_0_is_not_filled_in(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 0:2 1:1\n-1 0:4 1:2\n1 1:3\n")
+    lines = svmkit(tool, tmp_path / "d").stdout.splitlines()
+    assert [[pair.split(":")[0] for pair in line.split()[1:]] for line in lines][2] == ["1"]

@@ -389,14 +389,6 @@ def test_a_full_device_is_one_line(data: Path) -> None:
         assert "No space left on device" in done.stderr.splitlines()[-1]
 
 
-def test_held_out_labels_that_are_not_trained_on_are_told(tmp_path: Path) -> None:
-    data = write_blobs(tmp_path / "d", classes=(1, -1))
-    (tmp_path / "other").write_text(data.read_text().replace("-1 ", "0 ", 5))
-    done = svmkit("train", "-q", "--holdout", tmp_path / "other", data, tmp_path / "m")
-    assert done.returncode == 0
-    assert "other: 5 of 60 labels, such as 0, are none of those trained on; they count as errors" in done.stderr
-
-
 @pytest.mark.parametrize(
     "args", [("-s", "1"), ("--map", "nystroem"), ("-O", "colour=1"), ("-v", "3", "-O", "colour=1")], ids=str
 )  # fmt: skip

@@ -182,3 +182,13 @@ def test_all_responses_equal_are_covered_alike() -> None:
     assert_level(asked, numbers, counts)
     assert numbers[[level.EDGE, level.EDGE_NEGATIVE]] == pytest.approx([2.0, 0.0])
     assert numbers[[level.ON_EDGE, level.ON_EDGE_NEGATIVE]] == pytest.approx([0.0, 1 / 3])
+
+
+def test_where_many_biases_are_best_the_edges_stand_in_their_middle() -> None:
+    """One response of each class is covered; either edge may lie 0 … 2 above it, together 2."""
+    c, weight = np.array([0.0, 10.0, 0.0, 10.0]), np.ones(4)
+    numbers, counts = np.zeros(level.N_NUMBERS), np.zeros(level.N_COUNTS, np.int64)
+    counts[[level.POSITIVES, level.BASINS]] = 2, 2
+    numbers[[level.SCALE, level.NU]] = 1.0, 2.0 / 4
+    level.find_level(c, weight, np.empty((2, 4)), numbers, counts)
+    assert numbers[[level.EDGE, level.EDGE_NEGATIVE]].tolist() == [1.0, 1.0]

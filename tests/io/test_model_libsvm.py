@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -280,3 +281,21 @@ def test_svm_predict_takes_the_hypothetical_too(tmp_path: Path) -> None:
     argv = [TOOLS / "svm-predict", tmp_path / "t", tmp_path / "m", tmp_path / "o"]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "o").read_text().split() == ["-2147483648", "2147483647"]
+
+
+PARTS = b"svm_type c_svc\n%bkernel_type linear\nnr_class %d\ntotal_sv 1\nrho %b\nlabel %b\n%bnr_sv %b\nSV\n%b 1:1\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ((b"", 1, b"", b"1", b"", b"1", b"1"), "a model of one class has no support vectors"),
+        (
+            (b"multiclass ovr\n", 3, b"0 0 0", b"1 2 3", b"probA 1 1 1\nprobB 0 0 0\n", b"1 0 0", b"1 1 1"),
+            "without probabilities",
+        ),
+    ],
+)
+def test_models_that_cannot_be(parts: tuple[Any, ...], why: str) -> None:
+    with pytest.raises(ModelError, match=why):
+        parse_model(PARTS % parts, "m")

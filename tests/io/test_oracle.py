@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -43,7 +44,9 @@ def command(text: str) -> Iterator[Command]:
 
 def test_a_command_reads_rows_and_answers(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
-    with command(f'while read -r row rest; do echo "$row $rest" >> {seen}; echo $((row * 10)); done') as oracle:
+    with command(
+        f'while read -r row rest; do echo "$row $rest" >> {shlex.quote(str(seen))}; echo $((row * 10)); done'
+    ) as oracle:
         assert [oracle.ask(row, text, never) for row, text in ((4, "1:1 2:3"), (0, ""), (4, "x"))] == ["50", "10", "50"]
     assert seen.read_text() == "5 1:1 2:3\n1 \n5 x\n"
 

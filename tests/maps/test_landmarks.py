@@ -183,3 +183,12 @@ def test_centres_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(landmarks, "_KMEANS_VALUES", 10)
     with pytest.raises(UsageError, match=r"4 centres of 3 features take .* GB; try pivoted"):
         landmarks.kmeans(Rows.from_dense(points(9, 3, seed=8)[0]), Kernel(RBF, 1.0), 4, seed=0)
+
+
+@pytest.mark.parametrize("name", ["pivoted", "kmeans"])
+def test_as_many_landmarks_as_classes_are_one_of_each(name: str) -> None:
+    X = np.repeat([[0.0, 1.0], [50.0, 1.0], [50.5, 1.0]], 20, axis=0) + 0.01 * np.arange(60)[:, None]
+    labels = np.repeat([1.0, 2.0, 3.0], 20)
+    for seed in range(5):
+        found = landmarks.choose(name, Rows.from_dense(X), Kernel(RBF, 0.01), 3, seed, labels).to_dense()[:, 1]
+        assert sorted(np.searchsorted([25.0, 50.39], found)) == [0, 1, 2]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shell import svmkit, write_blobs
 
+from svmkit.cli.compat import svm_train
 from svmkit.cli.compat.argv import Arguments, Usage, atof, atoi
 
 NUMBERS = [
@@ -80,3 +83,13 @@ def test_numbers_are_c_s_numbers(text: str) -> None:
 @pytest.mark.parametrize("text", NUMBERS)
 def test_odd_numbers_are_c_s_numbers(text: str) -> None:
     test_numbers_are_c_s_numbers.hypothesis.inner_test(text)  # type: ignore[attr-defined]
+
+
+def test_svm_train_s_memory_reaches_the_training() -> None:
+    assert svm_train._config(svm_train.parse(["-m", "7", "d"]), 5).cache_mb == 7.0
+
+
+@pytest.mark.parametrize("kernel", ["1", "2", "3"])
+def test_a_negative_gamma_is_refused_in_svm_train_s_words(kernel: str, tmp_path: Path) -> None:
+    done = svmkit("svm-train", "-t", kernel, "-g", "-1", write_blobs(tmp_path / "d"), tmp_path / "m")
+    assert (done.returncode, done.stderr) == (1, "ERROR: gamma < 0\n")

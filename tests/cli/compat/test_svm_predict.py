@@ -9,6 +9,8 @@ import pytest
 from golden_data import GOLDEN, TOOLS, needs_tools
 from old_tools import Outcome, genuine, ours, start
 
+from svmkit.cli.compat import svm_predict
+
 #: Models by the options of svm-train that make them: data, options.
 MODELS = {
     "m2": ("two", "-t 2"),
@@ -186,3 +188,13 @@ def test_standard_input_is_read_once(folder: Path) -> None:
     assert outcome == Outcome(
         1, "", "two of the files are standard input (-), which can be read only once; give one of them by name\n", {}
     )
+
+
+def test_probabilities_of_a_one_class_model_have_their_names(tmp_path: Path) -> None:
+    marks = " ".join(map(str, range(-5, 5)))
+    (tmp_path / "m").write_text(
+        f"svm_type one_class\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nprob_density_marks {marks}\nSV\n1 1:1\n"
+    )
+    (tmp_path / "t").write_text("1 1:9\n-1 1:-9\n")
+    assert svm_predict.main(["-q", "-b", "1", str(tmp_path / "t"), str(tmp_path / "m"), str(tmp_path / "o")]) == 0
+    assert (tmp_path / "o").read_text() == "labels normal outlier\n1 0.999 0.001\n-1 0.001 0.999\n"

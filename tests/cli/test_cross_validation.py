@@ -1,0 +1,48 @@
+"""``svmkit train -v``: what is asked for reaches every fold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shell import svmkit, write_blobs
+
+from svmkit import folds
+from svmkit.config import TrainConfig
+
+
+def uneven(path: Path) -> Path:
+    path.write_text("".join(f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
+    return path
+
+
+def test_balanced_weights_hold_in_cross_validation_too(tmp_path: Path) -> None:
+    ask = ("train", "-q", "-v", "4", uneven(tmp_path / "d"))
+    balanced = svmkit(*ask, "--class-weight", "balanced").stdout
+    assert balanced == svmkit(*ask, "-w1", 2, "-w2", repr(40 / 60)).stdout != svmkit(*ask).stdout
+
+
+def test_weights_that_are_given_multiply_balanced_ones(tmp_path: Path) -> None:
+    ask = ("train", "-q", uneven(tmp_path / "d"), "-")
+    both = svmkit(*ask, "--class-weight", "balanced", "-w1", 3).stdout
+    assert both == svmkit(*ask, "-w1", 6, "-w2", repr(40 / 60)).stdout
+
+
+def test_the_seed_draws_the_folds(tmp_path: Path) -> None:
+    ask = ("train", "-q", "-v", "3", write_blobs(tmp_path / "d"))
+    assert len({svmkit(*ask, "--seed", seed).stdout for seed in range(8)}) > 1
+    assert svmkit(*ask).stdout == svmkit("svm-train", "-q", "-v", "3", ask[-1]).stdout
+
+
+def test_folds_share_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float | None] = []
+    whole = folds.cross_validate
+
+    def noted(dataset: Any, config: TrainConfig, *rest: Any, **more: Any) -> Any:
+        seen.append(config.time_limit_s)
+        return whole(dataset, config, *rest, **more)
+
+    monkeypatch.setattr(folds, "cross_validate", noted)
+    assert svmkit("train", "-v", "5", "--time-limit", "100", write_blobs(tmp_path / "d")).returncode == 0
+    assert seen == [20.0]

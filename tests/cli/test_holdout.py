@@ -1,0 +1,37 @@
+"""``--holdout``: what is set aside, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import strict_json, svmkit, write_blobs
+
+from svmkit.cli.files import set_aside
+from svmkit.cli.progress import Reporter
+from svmkit.config import TrainConfig
+from svmkit.data import Dataset, Rows
+
+
+@pytest.mark.parametrize(("share", "n"), [("0.3", 4), ("0.2", 2), ("0.1", 1)])
+def test_a_fraction_is_rounded_to_the_nearest_number(share: str, n: int) -> None:
+    dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))
+    held_out = set_aside(dataset, share, TrainConfig(), Reporter(quiet=True))[1]
+    assert held_out is not None
+    assert held_out.n == n
+
+
+def test_a_file_that_bears_the_name_of_a_fraction_is_held_out(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    write_blobs(tmp_path / "0.25", n=37, seed=3)
+    found = strict_json(svmkit("train", "--json", "--holdout", "0.25", data, tmp_path / "m", cwd=tmp_path).stdout)
+    assert found["holdout_n"] == 37
+
+
+def test_held_out_labels_that_are_not_trained_on_are_told(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", classes=(1, -1))
+    (tmp_path / "other").write_text(data.read_text().replace("-1 ", "0 ", 5))
+    done = svmkit("train", "-q", "--holdout", tmp_path / "other", data, tmp_path / "m")
+    assert done.returncode == 0
+    assert "other: 5 of 60 labels, such as 0, are none of those trained on; they count as errors" in done.stderr
