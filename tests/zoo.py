@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmkit.data import Floats, Rows, dense_rows
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel, Problem
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Bias, Kernel, Problem
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,18 @@ def sparse_matrix(n: int, d: int, density: float, seed: int, scale: float = 0.7)
 def problem(X: Floats, y: Floats, kernel: Kernel, C: float | Floats = 1.0) -> Problem:
     """A Problem over a dense matrix."""
     return Problem(Rows.from_dense(X), y, np.broadcast_to(np.asarray(C, dtype=np.float64), len(y)).copy(), kernel)
+
+
+def noisy(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
+    """Five features; a tenth of the labels are wrong."""
+    X, y = points(n, 5, seed=11, noise=0.1)
+    return problem(X, y, Kernel(RBF, gamma), C)
+
+
+def ill_conditioned(n: int, C: float | Floats, bias: Bias, kernel: Kernel = Kernel(RBF, 0.05)) -> Problem:
+    """A smooth kernel, large C, noisy labels: many free variables."""
+    X, y = points(n, 6, seed=n, noise=0.3)
+    return replace(problem(X, y, kernel, C), bias=bias)
 
 
 def unbiased(n: int, C: float | Floats) -> Problem:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,3 +109,12 @@ def write_blobs(path: Path, n: int = 60, classes: tuple[int, ...] = (1, -1), d: 
     )
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def wait_for(there: Callable[[], bool], running: subprocess.Popen[Any] | None = None) -> None:
+    """Waits until something is there, for 100 seconds at most, and while ``running`` runs."""
+    deadline = time.monotonic() + 100
+    while not there():
+        assert running is None or running.poll() is None, running.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

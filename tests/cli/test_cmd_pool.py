@@ -7,11 +7,10 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from shell import process, strict_json, svmkit, write_blobs
+from shell import process, strict_json, svmkit, wait_for, write_blobs
 
 from svmkit.errors import OutputError
 from svmkit.io.model_libsvm import read_model
@@ -47,6 +46,11 @@ def learned(pool: Path, model: Path, *args: object) -> bytes:
     done = svmkit(*TRAIN, "--pool", pool, *args, "/dev/null", model)
     assert done.returncode == 0, done.stderr
     return model.read_bytes()
+
+
+def answered(log: Path) -> int:
+    """Answers in the log so far, whose first line is its head."""
+    return len(log.read_text().splitlines()) - 1 if log.exists() else 0
 
 
 def log_of(model: Path) -> list[str]:
@@ -105,10 +109,7 @@ def test_a_killed_run_is_gone_on_with(pool: Path, model: Path, tmp_path: Path) -
     args = (*TRAIN, "--pool", pool, "--oracle", stuck, "--max-labels", 60, "/dev/null", model)
     running = subprocess.Popen([sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.DEVNULL, process_group=0)
     try:
-        deadline = time.monotonic() + 100
-        while not log.exists() or len(log.read_text().splitlines()) < 26:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: answered(log) >= 25, running)
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
@@ -191,10 +192,7 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
         [sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.PIPE, text=True, process_group=0
     )
     try:
-        deadline, log = time.monotonic() + 100, Path(f"{model}.labels")
-        while not log.exists() or len(log.read_text().splitlines()) < 10:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: answered(Path(f"{model}.labels")) >= 9, running)
         os.killpg(running.pid, signal.SIGINT)
         _, err = running.communicate(timeout=60)
     finally:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from shell import process, strict_json, svmkit, write_blobs
+from shell import process, strict_json, svmkit, wait_for, write_blobs
 
 from svmkit.errors import OutputError
 from svmkit.io import model_libsvm
@@ -240,13 +240,9 @@ def endless(data: Path, model: Path, *args: object) -> Iterator[subprocess.Popen
         running.communicate()
 
 
-def wait_for(path: Path, running: subprocess.Popen[str], content: bytes = b"") -> None:
-    """Waits until the file is there, and holds ``content`` if that is given."""
-    deadline = time.monotonic() + 100
-    while not path.exists() or (content and path.read_bytes() != content):
-        assert running.poll() is None, running.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def holding(path: Path, content: bytes = b"") -> Callable[[], bool]:
+    """Whether the file is there, and holds ``content`` if that is given."""
+    return lambda: path.exists() and content in (b"", path.read_bytes())
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -255,7 +251,7 @@ def test_an_interrupted_stream_leaves_the_model_so_far(signum: int, code: int, d
     model.unlink()
     trace = tmp_path / "t"
     with endless(data, model, "--json", "--trace", trace, "--snapshot-rows", 500) as running:
-        wait_for(model, running)  # all has been learned
+        wait_for(holding(model), running)  # all has been learned
         model.unlink()
         running.send_signal(signum)
         out, err = running.communicate(timeout=60)
@@ -274,7 +270,7 @@ def test_ctrl_c_for_a_whole_pipeline_is_no_bad_data(rest: str, data: Path, model
     data.write_text(data.read_text() + rest if rest else "")
     with endless(data, model, "--snapshot-rows", 500) as running:
         if rest:
-            wait_for(model, running)  # all has been learned
+            wait_for(holding(model), running)  # all has been learned
             model.unlink()
         else:
             time.sleep(2.0)  # it waits for data by now
@@ -317,7 +313,7 @@ def test_a_killed_stream_leaves_the_last_snapshot(data: Path, model: Path) -> No
     expected = learned(head, model)
     model.unlink()
     with endless(data, model, "--snapshot-rows", 150) as running:
-        wait_for(model, running, expected)
+        wait_for(holding(model, expected), running)
         running.send_signal(signal.SIGKILL)
         running.wait(timeout=60)
     assert model.read_bytes() == expected
@@ -329,4 +325,4 @@ def test_snapshots_by_the_clock_come_while_the_stream_pauses(data: Path, model: 
     expected = learned(data, model)
     model.unlink()
     with endless(data, model, "--snapshot-seconds", 0.2) as running:
-        wait_for(model, running, expected)
+        wait_for(holding(model, expected), running)

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from shell import strict_json, svmkit, write_blobs
+from shell import strict_json, svmkit, wait_for, write_blobs
 
 from svmkit.cli.interrupt import Interrupts
 from svmkit.io.model_libsvm import read_model
@@ -34,20 +34,16 @@ def training(*args: object, stdin: int = subprocess.DEVNULL, stderr: int = subpr
             running.kill()
 
 
-def wait_for(path: Path, running: subprocess.Popen[str]) -> None:
-    """Waits until the trace has begun: the solver is at work."""
-    deadline = time.monotonic() + 100
-    while not (path.exists() and path.stat().st_size):
-        assert running.poll() is None, running.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def begun(path: Path) -> Callable[[], bool]:
+    """Whether the trace has begun: the solver is at work."""
+    return lambda: path.exists() and path.stat().st_size > 0
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> None:
     data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
     with training("--json", "--trace", trace, data, model) as running:
-        wait_for(trace, running)
+        wait_for(begun(trace), running)
         running.send_signal(signum)
         out, err = running.communicate(timeout=60)
     assert running.returncode == code
@@ -64,7 +60,7 @@ def test_the_model_so_far_is_saved_where_nobody_hears_of_it(tmp_path: Path) -> N
     os.close(reading)
     with training("--trace", trace, data, model, stderr=writing) as running:
         os.close(writing)
-        wait_for(trace, running)
+        wait_for(begun(trace), running)
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=60)
     assert running.returncode == 130

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from oracle import best_gap, dual_objective, kernel_matrix, optimum, violation
-from zoo import points, problem
+from zoo import ill_conditioned, points, problem
 
 from svmkit import parallel
 from svmkit.data import Floats
 from svmkit.engine.interior import Interior, best_level
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
-
-
-def hard_problem(n: int, C: float | Floats, bias: Bias, kernel: Kernel = Kernel(RBF, 0.05)) -> Problem:
-    X, y = points(n, 6, seed=n, noise=0.3)
-    return replace(problem(X, y, kernel, C), bias=bias)
+from svmkit.problem import LINEAR, POLYNOMIAL, SIGMOID, Bias, Kernel, Problem
 
 
 def unscaled_problem(n: int, C: float, degree: int = 3) -> Problem:
@@ -42,7 +35,7 @@ def ended(case: Problem, eps: float, K: Floats | None = None) -> Interior:
 @pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize("C", [0.1, 30.0, 1e4])
 def test_reaches_the_optimum(bias: Bias, C: float) -> None:
-    case = hard_problem(200, C, bias)
+    case = ill_conditioned(200, C, bias)
     K = kernel_matrix(case)
     found = ended(case, 1e-6)
     alpha = case.y * found.beta
@@ -55,7 +48,7 @@ def test_reaches_the_optimum(bias: Bias, C: float) -> None:
 
 
 def test_boxes_of_all_sizes() -> None:
-    case = hard_problem(150, np.geomspace(1e-4, 1e8, 150), "free")
+    case = ill_conditioned(150, np.geomspace(1e-4, 1e8, 150), "free")
     K = kernel_matrix(case)
     found = ended(case, 1e-5)
     assert found.met
@@ -84,7 +77,7 @@ def test_where_rounding_hides_the_optimum_the_objective_is_near_it() -> None:
 
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_a_kernel_of_low_rank(bias: Bias) -> None:
-    case = hard_problem(200, 1.0, bias, Kernel(LINEAR))
+    case = ill_conditioned(200, 1.0, bias, Kernel(LINEAR))
     K = kernel_matrix(case)
     found = ended(case, 1e-6)
     assert found.met
@@ -116,12 +109,12 @@ def test_the_best_level_of_random_boxes() -> None:
 
 
 def test_an_indefinite_kernel_ends_it() -> None:
-    case = hard_problem(60, 10.0, "free", Kernel(SIGMOID, 0.5, -1.0))
+    case = ill_conditioned(60, 10.0, "free", Kernel(SIGMOID, 0.5, -1.0))
     assert not ended(case, 1e-3).met
 
 
 def test_values_that_are_not_finite_end_it() -> None:
-    case = hard_problem(20, 1.0, "free")
+    case = ill_conditioned(20, 1.0, "free")
     K = kernel_matrix(case)
     K[3, 5] = K[5, 3] = np.inf
     assert begun(case, 1e-3, K).ended

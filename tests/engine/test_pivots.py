@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracle import dual_objective, kernel_matrix, optimum, violation
-from zoo import points, problem
+from zoo import ill_conditioned, problem
 
 from svmkit.data import Floats
 from svmkit.engine import pivots
@@ -16,12 +15,6 @@ from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.problem import RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo
-
-
-def hard_problem(n: int, C: float, bias: Bias, kernel: Kernel = Kernel(RBF, 0.05)) -> Problem:
-    """Ill-conditioned: smooth kernel, large C, noisy labels, many free variables."""
-    X, y = points(n, 6, seed=n, noise=0.3)
-    return replace(problem(X, y, kernel, C), bias=bias)
 
 
 def from_beta(case: Problem, beta: Floats) -> tuple[Engine, pivots.Start]:
@@ -48,7 +41,7 @@ def test_reaches_the_optimum(bias: Bias, share: float, monkeypatch: pytest.Monke
     monkeypatch.setattr(pivots, "_BORDER_SHARE", share)
     monkeypatch.setattr(pivots, "_LEAST_BORDER", 64 if share else 0)
     monkeypatch.setattr(pivots, "_MOST_FACTORS", 25)
-    case = hard_problem(300, 30.0, bias)
+    case = ill_conditioned(300, 30.0, bias)
     K = kernel_matrix(case)
     start = rough(case, 0.05)
     engine, begin = from_beta(case, start)
@@ -67,7 +60,7 @@ def test_reaches_the_optimum(bias: Bias, share: float, monkeypatch: pytest.Monke
 
 def test_pivots_are_made_both_ways() -> None:
     """Some variables that were free end at an edge, and some that were not are free."""
-    case = hard_problem(300, 30.0, "free")
+    case = ill_conditioned(300, 30.0, "free")
     engine, begin = from_beta(case, rough(case, 0.05))
     found = pivots.minimise(engine, begin, True, 1e-6)
     assert found is not None
@@ -78,14 +71,14 @@ def test_pivots_are_made_both_ways() -> None:
 
 
 def test_an_indefinite_kernel_is_left_alone() -> None:
-    case = hard_problem(120, 1.0, "free", Kernel(SIGMOID, 0.5, -1.0))
+    case = ill_conditioned(120, 1.0, "free", Kernel(SIGMOID, 0.5, -1.0))
     beta = np.where(np.arange(case.n) % 2 == 0, 0.5 * case.y, 0.0)
     engine, begin = from_beta(case, beta)
     assert pivots.minimise(engine, begin, True, 1e-3) is None
 
 
 def test_nothing_free_is_nothing_to_do() -> None:
-    case = hard_problem(50, 1.0, "free")
+    case = ill_conditioned(50, 1.0, "free")
     engine, begin = from_beta(case, np.zeros(case.n))
     assert pivots.minimise(engine, begin, True, 1e-3) is None
 
@@ -94,7 +87,7 @@ def test_far_from_the_optimum_it_gives_up_or_is_right() -> None:
     """From pairs drawn at random pivots need not settle; what is returned is an optimum all the same."""
     outcomes = []
     for seed in range(12):
-        case = hard_problem(80 + seed, 5.0, "free", Kernel(RBF, 0.4))
+        case = ill_conditioned(80 + seed, 5.0, "free", Kernel(RBF, 0.4))
         rng = np.random.default_rng(seed)
         size = rng.uniform(0, 5.0, case.n) * (rng.random(case.n) < 0.5)
         size[case.y > 0] *= size[case.y < 0].sum() / size[case.y > 0].sum()
@@ -113,7 +106,7 @@ def test_far_from_the_optimum_it_gives_up_or_is_right() -> None:
 
 def test_a_free_set_that_grows_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step can free many variables at once: of linear rows of few features nearly all. Their factor would not fit."""
-    case = hard_problem(300, 30.0, "free")
+    case = ill_conditioned(300, 30.0, "free")
     start = rough(case, 1.0)
     engine, begin = from_beta(case, start)
     n_free = int(np.count_nonzero((begin.lower < begin.beta) & (begin.beta < begin.upper)))
@@ -146,6 +139,6 @@ def test_singular_equations_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
         raise NotDefinite
 
     monkeypatch.setattr(pivots._System, "solve", singular)
-    case = hard_problem(120, 30.0, "none")
+    case = ill_conditioned(120, 30.0, "none")
     engine, begin = from_beta(case, rough(case, 0.05))
     assert pivots.minimise(engine, begin, False, 1e-6) is None

@@ -32,11 +32,6 @@ def run(problem: Problem, eps: float = 1e-3, budget: int = EVERY, **options: obj
     return state, progress
 
 
-def large(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
-    X, y = zoo.points(n, 5, seed=11, noise=0.1)
-    return zoo.problem(X, y, Kernel(RBF, gamma), C)
-
-
 @pytest.fixture
 def eager_shrinking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
@@ -65,7 +60,7 @@ def test_small_blocks_reach_the_same_optimum(case: zoo.Case, bias: str, working_
 @pytest.mark.parametrize("budget", [1, 7, 1000])
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_cutting_into_calls_changes_nothing_over_many_rounds(budget: int, bias: str, eager_shrinking: None) -> None:
-    case = zoo.Case("large", large(400))
+    case = zoo.Case("large", zoo.noisy(400))
     problem = case.problem if bias == "free" else zoo.without_bias(case).problem
     (one, first), (other, second) = (run(problem, budget=b, working_set=24) for b in (EVERY, budget))
     assert one.rounds == other.rounds > 10
@@ -76,7 +71,7 @@ def test_cutting_into_calls_changes_nothing_over_many_rounds(budget: int, bias: 
 @pytest.mark.parametrize("budget", [100, 333])
 def test_F_inside_an_open_block_is_known_in_float64(budget: int) -> None:
     """Steps keep it in float32; what a run cut short reports comes from the float32 kernel values, summed in float64."""
-    problem = large()
+    problem = zoo.noisy()
     state = smo.start(problem, smo.Options(working_set=64), 1e-3, seed=0)
     smo.advance(state, budget)
     while state.block is None:  # a call may end with a round
@@ -94,7 +89,7 @@ def test_F_inside_an_open_block_is_known_in_float64(budget: int) -> None:
 
 
 def test_support_vectors_are_counted_whether_dropped_or_inside_a_round(eager_shrinking: None) -> None:
-    problem = large()
+    problem = zoo.noisy()
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
     told = smo.advance(state, 1).n_support
     while state.block is None or state.variables.is_whole:
@@ -103,7 +98,7 @@ def test_support_vectors_are_counted_whether_dropped_or_inside_a_round(eager_shr
 
 
 def test_values_that_bring_variables_back_are_counted_when_the_engine_changes(eager_shrinking: None) -> None:
-    problem = large()
+    problem = zoo.noisy()
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, seed=0)
     while state.variables.is_whole:
         smo.advance(state, 10)
@@ -132,7 +127,7 @@ def test_of_a_matrix_that_is_not_symmetric_the_model_is_certified_and_not_the_tr
 
 def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """F of variables dropped at different rounds equals −p − Kβ afresh, to float32 kernel rounding."""
-    problem = large()
+    problem = zoo.noisy()
     K = oracle.kernel_matrix(problem)
     drops: list[int] = []
     restore = active.ActiveSet.restore
@@ -153,7 +148,7 @@ def test_dropped_variables_come_back_with_the_right_F(eager_shrinking: None, mon
 
 
 def test_shrinking_changes_the_work_and_not_the_answer() -> None:
-    problem = large()
+    problem = zoo.noisy()
     K = oracle.kernel_matrix(problem)
     values, evaluations = [], []
     for shrinking in (True, False):
@@ -232,7 +227,7 @@ def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
         open_round(state)
 
     monkeypatch.setattr(smo, "_open_round", claim_idle)
-    problem = large()
+    problem = zoo.noisy()
     state, progress = run(problem, working_set=64)
     assert dropped
     assert progress.done
@@ -243,7 +238,7 @@ def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
 
 def test_responses_handed_on_certify_as_float64_ones_do() -> None:
     """Those of examples beyond the margin are rough, which no figure shows, and those of vectors at C are left out."""
-    problem = large()
+    problem = zoo.noisy()
     state, progress = run(problem, working_set=64)
     assert progress.done
     assert state.variables.engine.packed.real == "f4"
@@ -261,7 +256,7 @@ def test_responses_handed_on_certify_as_float64_ones_do() -> None:
 
 def test_a_start_counts_as_moved_from_0() -> None:
     """F of a given start comes from float32 values too, and the margin of the last check grows with it."""
-    problem = large()
+    problem = zoo.noisy()
     assert run(problem)[0].drift2 > 0.0
     alpha = np.full(problem.n, 0.5)
     state = smo.start(replace(problem, start=alpha), smo.Options(working_set=64), 1e-3, seed=0)
@@ -341,7 +336,7 @@ def test_identical_rows_of_both_classes_without_a_bias(C: float) -> None:
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_a_stalled_run_returns_to_the_least_primal_objective_noted(bias: str) -> None:
     """Of three β: the one in the middle of a run is better than 0 and than one far off."""
-    problem = replace(large(300, C=100.0), bias=bias)
+    problem = replace(zoo.noisy(300, C=100.0), bias=bias)
     state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
     smo.advance(state, 4000)
     middle = smo_state.current(state)[0]

@@ -24,15 +24,10 @@ def run(problem: Problem, eps: float = 1e-3, working_set: int = 0) -> tuple[smo_
     return state, smo.advance(state, EVERY)
 
 
-def large(n: int = 1500, C: float = 3.0, gamma: float = 0.5) -> Problem:
-    X, y = zoo.points(n, 5, seed=11, noise=0.1)
-    return zoo.problem(X, y, Kernel(RBF, gamma), C)
-
-
 @pytest.mark.parametrize("working_set", [-5, 1, 3, 4097])
 def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
     with pytest.raises(UsageError, match=f"-O working_set={working_set}: must be 0, or lie in 4 … 4096"):
-        run(large(50), working_set=working_set)
+        run(zoo.noisy(50), working_set=working_set)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +50,7 @@ def test_few_long_rows_make_one_block(n: int, n_features: int, size: int, monkey
 
 def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_need, "suits", lambda *_: False)
-    state = smo.start(large(1300, C=1000.0), smo.Options(), 1e-5, 0)
+    state = smo.start(zoo.noisy(1300, C=1000.0), smo.Options(), 1e-5, 0)
     block, asked = state.variables.engine.block, list[tuple[int, int]]()
 
     def counted(rows: Ints, columns: Ints, out: np.ndarray) -> np.ndarray:
@@ -70,7 +65,7 @@ def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
-    state, progress = run(large(200))
+    state, progress = run(zoo.noisy(200))
     assert progress.done
     assert state.K.dtype == np.float64
 

@@ -25,11 +25,6 @@ def run(problem: Problem, eps: float) -> tuple[smo_state.State, Progress]:
     return state, progress
 
 
-def large(n: int, C: float) -> Problem:
-    X, y = zoo.points(n, 5, seed=11, noise=0.1)
-    return zoo.problem(X, y, Kernel(RBF, 0.5), C)
-
-
 def unscaled(n: int, C: float, bias: str) -> Problem:
     """Under a polynomial, features of sizes from 1 to 300: kernel values from 1 to 10¹⁴."""
     X, y = zoo.points(n, 6, seed=n, noise=0.1)
@@ -94,7 +89,7 @@ def best_inside(problem: Problem) -> Interior:
 @pytest.mark.parametrize("n", [300, 2500])
 def test_through_the_interior_the_optimum_is_the_same(n: int, bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begun at once; 2,500 rows begin in float32."""
-    problem = replace(large(n, C=100.0), bias=bias)
+    problem = replace(zoo.noisy(n, C=100.0), bias=bias)
     K = oracle.kernel_matrix(problem)
     found = []
     for steps in (smo_pace._INTERIOR_STEPS, 0):
@@ -110,7 +105,7 @@ def test_through_the_interior_the_optimum_is_the_same(n: int, bias: str, monkeyp
 
 def test_a_run_cut_short_inside_has_the_better_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
-    problem = large(300, C=100.0)
+    problem = zoo.noisy(300, C=100.0)
     state = smo.start(problem, smo.Options(), 1e-4, 0)
     while state.interior is None:
         smo.advance(state, 1)
