@@ -204,8 +204,7 @@ def advance(state: State, budget: int) -> Progress:
 
 
 def solution(state: State) -> Solution:
-    """w as one row, with α: as the last step left them or, where rounding has shown, w of the least primal objective; stalled
-    with the α that violates KKT least."""
+    """w, or where rounding has shown that of the least primal objective, as one row, with α; stalled, the least violating."""
     ended = state.closed if state.done or state.stalled else None
     alpha = state.upper * np.clip(state.pulled(), 0.0, 1.0) if ended is None else ended.alpha
     w, rho = (state.w, -state.b) if state.kept is None else (state.kept[1], -state.kept[2])
