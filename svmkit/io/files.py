@@ -275,27 +275,33 @@ def atomic_output(path: str) -> Iterator[Output]:
     try:
         with _opened(path, lambda: _create(temporary, target)) as output:
             yield output
-        try:
-            _put_in_place(temporary, target)
-        except OSError as error:
-            raise _failure(path, error) from None
+        _replace(path, temporary, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
 
 
-def _put_in_place(temporary: str, target: str) -> None:
-    """By a rename; a file that may be written but not replaced (mounted by itself, or another's in /tmp) gets the content."""
+def _replace(path: str, temporary: str, target: str) -> None:
+    """By a rename; a file that may be written but not replaced (mounted by itself, or another's in /tmp) gets the content.
+
+    Where that fails on the way, all of it is left beside it. Raises OutputError.
+    """
     try:
         os.replace(temporary, target)
+        return
     except OSError as error:
         if error.errno not in (errno.EBUSY, errno.EPERM):
-            raise
-        import shutil  # 2 ms, which short runs need not spend
+            raise _failure(path, error) from None
+    import shutil  # 2 ms, which short runs need not spend
 
+    try:
         shutil.copyfile(temporary, target)
-        os.unlink(temporary)
+    except OSError as error:
+        kept = f"{target}.svmkit"
+        os.rename(temporary, kept)
+        raise OutputError(f"can't write {path}: {reason_of(error)}; all of it is in {kept}") from None
+    os.unlink(temporary)
 
 
 class Output:

@@ -173,6 +173,25 @@ def test_a_file_that_may_be_written_and_not_replaced(number: int, tmp_path: Path
     assert (path.read_bytes(), path.stat().st_ino, os.listdir(tmp_path)) == (b"new", inode, ["model"])
 
 
+def test_what_cannot_be_copied_there_is_left_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+
+    def refusing(number: int) -> Callable[..., None]:
+        def refuse(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return refuse
+
+    monkeypatch.setattr("os.replace", refusing(errno.EBUSY))
+    monkeypatch.setattr("shutil.copyfile", refusing(errno.ENOSPC))
+    said = "No space left on device; all of it is in .*model.svmkit"
+    with pytest.raises(OutputError, match=said), atomic_output(str(path)) as file:
+        file.write(b"new")
+    assert (tmp_path / "model.svmkit").read_bytes() == b"new"
+    assert sorted(os.listdir(tmp_path)) == ["model", "model.svmkit"]
+
+
 def test_fifo_and_process_substitution(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
