@@ -18,9 +18,9 @@ from svmkit.data import Floats
 
 #: Entries of ``numbers``. The scale of w; ‖w‖²; η_0; ν; the edges of both classes, and the share of the weight on them that
 #: counts; half the width of the windows about them, and weight to a unit of width there; the mean covered response; Σ scale
-#: over the steps since sums were last brought up to date; the largest weight of either class; Σ of the λ that steps imply.
+#: over the steps since sums were last brought up to date; the largest weight of either class.
 SCALE, NORM2, ETA, NU, EDGE, EDGE_NEGATIVE, ON_EDGE, ON_EDGE_NEGATIVE, REACH, DENSITY, MEAN, SCALES = range(12)
-HEAVIEST, HEAVIEST_NEGATIVE, LAMBDAS, N_NUMBERS = range(12, 16)
+HEAVIEST, HEAVIEST_NEGATIVE, N_NUMBERS = range(12, 15)
 #: Entries of ``counts``: steps taken; examples of the positive class; basins; draws a step; seed; rows first used.
 STEP, POSITIVES, BASINS, BATCH, SEED, ROWS, N_COUNTS = range(7)
 

@@ -21,10 +21,8 @@ from svmkit.engine.level import (
     ETA,
     HEAVIEST,
     HEAVIEST_NEGATIVE,
-    LAMBDAS,
     MEAN,
     NORM2,
-    NU,
     ON_EDGE,
     ON_EDGE_NEGATIVE,
     POSITIVES,
@@ -103,9 +101,7 @@ def _take_step(
     """w ← w + (η/batch) Σ y_i φ(x_i) over the examples drawn, back into the unit ball, and the level of what comes out."""
     step, batch, split, scale = counts[STEP] + 1, counts[BATCH], counts[POSITIVES], numbers[SCALE]
     eta = numbers[ETA] / sqrt(step)
-    mean, height = scale * numbers[MEAN], scale * 0.5 * (numbers[EDGE] + numbers[EDGE_NEGATIVE])
-    if height > mean:  # the covered weight is n·ν/(height − mean)
-        numbers[LAMBDAS] += height * mean * numbers[NU] / (height - mean)
+    mean = scale * numbers[MEAN]
     if mean > 0.0:
         eta = min(eta, FORGETTING / (mean * step))
     share = eta / batch

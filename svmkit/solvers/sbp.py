@@ -6,8 +6,8 @@ Step      the level γ: Σ ω_i max(0, γ − c_i − y_i b) = nν, b where it i
           classes; draw i ∝ ω_i among the covered, class by class evenly with a bias; w ← w + η_t y_i φ(x_i), into the unit ball
           η_t = min(1/√(t max K_ii), 0.7/(m t)), m the mean covered response: at ‖w‖ = 1 the level is lower than its maximum by
           m/2·‖w − w*‖² or more
-ν from C  at growing intervals ν = L/‖s w‖, s and b minimising λ‖s w‖²/2 + mean ω_i hinge_i = L, λ = 1/(n mean C); lowered
-          where the mean of γ/n·Σ ω_i c_i over the covered, at the optimum of the ν-form the λ it belongs to, is far above λ
+ν from C  at growing intervals ν = L/‖s w‖, s and b minimising λ‖s w‖²/2 + mean ω_i hinge_i = L, λ = 1/(n mean C); raised where
+          the examples with hinge_i > 0, whose s α_i at the optimum are C_i, have more than that, lowered where they have less
 Returns   the mean of the last three to five tenths of all w, rescaled to margin 1: by its best s (with nu_slack, its level)
 Stops     COMPLETED after ``epochs``; CONVERGED where the relative duality gap is at most eps: looked at after √2 times as many
           steps each time, without a bias only, for the mean's α shrunk into the box, which is crude
@@ -48,8 +48,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 _TOGETHER, _FORESIGHT = 64, 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
-#: It is lowered where steps imply so many times the λ asked for, by this power of what is beyond, at most to this share.
-_FAR, _CORRECTION, _LEAST_CORRECTION = 2.0, 0.25, 0.5
+#: It is corrected by this power of s α_i/C_i, at most by this factor.
+_CORRECTION, _MOST = 0.25, 2.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
 #: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
@@ -112,7 +112,6 @@ class _State:
     total_steps: int
     window_start: int = 0
     next_window: int = 1
-    last_nu: int = 0
     next_nu: int = 1
     oldest: int = 0
     gap: float = nan
@@ -284,8 +283,8 @@ def _attend(state: _State) -> None:
     _settle(state)
     water.fold(state.c, state.alpha, state.window.alpha, state.window.c, state.numbers)
     if step >= state.next_nu:
-        _renew_nu(state, step - state.last_nu)
-        state.last_nu, state.next_nu = step, step + max(1, step // _NU_SHARE)
+        _renew_nu(state)
+        state.next_nu = step + max(1, step // _NU_SHARE)
     if step >= state.next_window:
         state.gap = _relative_gap(state)
         state.done = state.gap <= state.eps
@@ -297,23 +296,24 @@ def _attend(state: _State) -> None:
         state.before, state.window, state.window_start = state.window, _Window(np.zeros(n), np.zeros(n)), step
 
 
-def _renew_nu(state: _State, steps: int) -> None:
+def _renew_nu(state: _State) -> None:
     """ν = L/‖s w‖ for the current w and its best s and b, corrected; as it was where s = 0 is best.
 
     The mean would be less noisy, but it lags: its ν would move too slowly from the first guess to the one that belongs to C.
     Where many responses lie close together, the best s of any w is one that puts the level among them, and ν would stay what
-    it is. So it is lowered where the λ whose optimum the last ``steps`` steps went towards is far too large.
+    it is; so α has a say. It is asked of each example in proportion to how far it lies under water, since those near the edge
+    may be on it.
     """
-    norm2, implied = float(state.numbers[level.NORM2]), float(state.numbers[level.LAMBDAS]) / steps
-    state.numbers[level.LAMBDAS] = 0.0
+    norm2 = float(state.numbers[level.NORM2])
     if state.options.nu_slack > 0 or norm2 == 0.0:
         return
     found = _best_margin(state, state.c, norm2)
     if found.level < inf:
         slack = max(found.volume / state.problem.n, _LEAST_SLACK * found.level)
-        wanted = 1.0 / float(state.problem.upper.sum())
-        factor = (_FAR * wanted / implied) ** _CORRECTION if implied > _FAR * wanted else 1.0
-        state.numbers[level.NU] = slack / sqrt(norm2) * max(factor, _LEAST_CORRECTION)
+        depth = np.maximum(0.0, found.level - state.c - state.sign * found.b)
+        asked = found.level * float(depth @ state.problem.upper[state.order])
+        factor = (float(depth @ state.alpha) / asked) ** _CORRECTION if asked > 0 else 1.0
+        state.numbers[level.NU] = slack / sqrt(norm2) * min(max(factor, 1 / _MOST), _MOST)
         level.find_level(state.c, state.weight, state.near, state.numbers, state.counts)
 
 
