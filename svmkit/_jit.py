@@ -2,7 +2,7 @@
 
 Importing numba and its caches costs 0.4 s in every process, more than many whole trainings. So a function marked
 ``@compiled("i8(f8[:], i8)")`` is compiled by numba the first time it is ever called, its machine code is stored, and later
-processes load that code, with neither numba nor LLVM, and call it through ctypes (which releases the GIL). Rules for such a
+processes load that code, with neither numba nor LLVM, and call it through ctypes (_native.py). Rules for such a
 function:
 
 * the signature names every type: ``f8 f4 i8 i4 u8 u4 u1`` and C-contiguous arrays of them, ``f8[:]`` or ``f4[:, :]``;
@@ -16,7 +16,6 @@ Where the store (_store.py) cannot be written, code is compiled in memory for th
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -27,10 +26,7 @@ from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from svmkit import _store
+from svmkit import _native, _store
 
 FastMath = set[str] | bool
 
@@ -41,18 +37,6 @@ REASSOCIATED = ORDERED | {"reassoc"}
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_CTYPES: dict[str, Any] = {
-    "f8": ctypes.c_double,
-    "f4": ctypes.c_float,
-    "i8": ctypes.c_int64,
-    "i4": ctypes.c_int32,
-    "u8": ctypes.c_uint64,
-    "u4": ctypes.c_uint32,
-    "u1": ctypes.c_uint8,
-    "void": ctypes.c_int64,
-}
-#: Bytes of an array's object before NumPy's own fields, and an array to look at them in.
-_ARRAY_HEAD, _PROBE = object.__basicsize__, np.zeros(1)
 #: How long to wait for another process that is compiling the same function, before compiling it once more.
 _WAIT_S = 30.0
 _compiling: list[tuple[float, float | None]] = [(0.0, None)]
@@ -98,7 +82,7 @@ class Compiled:
         self.__name__ = name or function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
-        self.result, self.arguments = _parse_signature(signature)
+        self.result, self.arguments = _native.parse_signature(signature)
         self._call: Callable[..., Any] | None = None
         _REGISTRY.append(self)
 
@@ -200,17 +184,6 @@ def _counted() -> Iterator[None]:
         _compiling[0] = (seconds + time.perf_counter() - began, None)
 
 
-def _parse_signature(signature: str) -> tuple[str, list[tuple[str, int]]]:
-    result, _, rest = signature.partition("(")
-    arguments = []
-    for part in rest.rstrip(") ").replace("[:, :]", "[2]").replace("[:,:]", "[2]").replace("[:]", "[1]").split(","):
-        code, _, ndim = part.strip().partition("[")
-        if code not in _CTYPES or code == "void":
-            raise TypeError(f"unknown type {part.strip()!r} in signature {signature!r}")
-        arguments.append((code, int(ndim.rstrip("]") or 0)))
-    return result.strip(), arguments
-
-
 def _numba_type(code: str, ndim: int) -> Any:
     from numba import types
 
@@ -261,60 +234,11 @@ def _numba_call(function: Compiled) -> Callable[..., Any]:
 
 
 def _native_call(function: Compiled, wait_s: float) -> Callable[..., Any] | None:
-    """Binds the stored object code, making and storing it first where it is missing; None if another process still makes it.
-
-    numba's native convention: ``i32 f(result *, exception **, arguments)``, an array passed as
-    (meminfo, parent, item count, item size, data, shape…, strides…); the first two only matter to reference counts.
-    """
+    """Binds the stored object code, making and storing it first where it is missing; None if another process still makes it."""
     code = _object_code(function, wait_s)
     if not code:
         return None
-    address = _store.link(code, function.name)
-    flat: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind, ndim in function.arguments:
-        if ndim:
-            flat += [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] + [ctypes.c_int64] * (2 * ndim)
-        else:
-            flat.append(_CTYPES[kind])
-    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *flat)(address)
-    plan = [(np.dtype(kind), ndim) for kind, ndim in function.arguments]
-    result_type, name = _CTYPES[function.result], function.name
-    returns = function.result != "void"
-    address_of = _address if _address(_PROBE) == _PROBE.__array_interface__["data"][0] else _described_address
-
-    def call(*args: Any) -> Any:
-        if len(args) != len(plan):
-            raise TypeError(f"{name} takes {len(plan)} arguments, not {len(args)}")
-        values: list[Any] = []
-        for (dtype, ndim), arg in zip(plan, args, strict=True):
-            if not ndim:
-                values.append(arg)
-                continue
-            if arg.dtype != dtype or arg.ndim != ndim or not arg.flags.c_contiguous:
-                raise TypeError(f"{name} wants a C-contiguous {dtype} array of {ndim} dimensions, not {arg.dtype} {arg.shape}")
-            values += (None, None, arg.size, arg.itemsize, address_of(arg), *arg.shape, *arg.strides)
-        result = result_type()
-        exception = ctypes.c_void_p()
-        status = entry(ctypes.addressof(result), ctypes.addressof(exception), *values)
-        if status not in (0, -2):  # -2: the result is None
-            raise RuntimeError(f"{name} failed inside compiled code (status {status})")
-        return result.value if returns else None
-
-    return call
-
-
-def _address(array: NDArray[Any]) -> int:
-    """Where the data begin, by the layout that NumPy's PyArray_DATA has compiled into every extension: the first field.
-
-    With it the many short calls of small machines take two thirds of the time.
-    """
-    return ctypes.c_size_t.from_address(id(array) + _ARRAY_HEAD).value
-
-
-def _described_address(array: NDArray[Any]) -> int:
-    """The same, should arrays be laid out otherwise."""
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return _native.bind(_store.link(code, function.name), function.name, function.result, function.arguments)
 
 
 def _object_code(function: Compiled, wait_s: float) -> bytes:

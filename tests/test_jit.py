@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from svmkit import _ahead, _jit, _store
+from svmkit import _ahead, _jit, _native, _store
 from svmkit._jit import compiled, helper
 from svmkit.engine import qp, rng  # noqa: F401  (rng: for the registry)
 
@@ -319,4 +319,4 @@ def test_the_address_of_an_array_is_what_numpy_says_it_is() -> None:
     frozen = whole.copy()
     frozen.flags.writeable = False
     for array in (whole, whole[5:], frozen, np.empty(0), np.zeros((3, 4), np.float32), np.zeros(2, np.uint8)):
-        assert _jit._address(array) == _jit._described_address(array) == array.ctypes.data
+        assert _native._address(array) == _native._described_address(array) == array.ctypes.data

@@ -19,7 +19,21 @@ FITTING = [
 
 #: Top to bottom: a module imports only from rooms above its own. A folder is one room.
 ROOMS = [
-    *("__init__", "errors", "_link", "_store", "_jit", "_ahead", "config", "parallel", "gather", "data", "features", "turns"),
+    *(
+        "__init__",
+        "errors",
+        "_link",
+        "_store",
+        "_native",
+        "_jit",
+        "_ahead",
+        "config",
+        "parallel",
+        "gather",
+        "data",
+        "features",
+        "turns",
+    ),
     *("clock", "problem", "trace", "engine", "certificate", "maps", "solvers"),
     *("model", "calibrate", "metrics", "scaling", "reduced", "compress"),
     "matching",
