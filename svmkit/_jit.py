@@ -2,8 +2,7 @@
 
 Importing numba and its caches costs 0.4 s in every process, more than many whole trainings. So a function marked
 ``@compiled("i8(f8[:], i8)")`` is compiled by numba the first time it is ever called, its machine code is stored, and later
-processes load that code, with neither numba nor LLVM, and call it through ctypes (_native.py). Rules for such a
-function:
+processes load that code, with neither numba nor LLVM, and call it through ctypes (_native.py). Rules for such a function:
 
 * the signature names every type: ``f8 f4 i8 i4 u8 u4 u1`` and C-contiguous arrays of them, ``f8[:]`` or ``f4[:, :]``;
   the result is one number or ``void``; results in bulk go into array arguments;
