@@ -22,6 +22,8 @@ from svmkit.errors import UsageError
 
 #: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
 NOISE = 1e-6
+#: So often, at most, is a gap looked at again that rounding has made too small.
+MOST_LOOKS = 3
 #: The share of the gap that ‖d‖²/2λ must make up, or directions of before are dropped.
 FRESH = 0.6
 #: A step is first tried at this many times the last one.

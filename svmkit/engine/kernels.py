@@ -158,6 +158,16 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
     return out
 
 
+def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], int]:
+    """K·p of each of ``points`` (n,), by float64 kernel values; and how many of these it took.
+
+    What a run has added up has its rounding, and that of float32 values: much, where C is large.
+    """
+    used = np.flatnonzero(np.any(points, axis=0))
+    found = cross_apply(rows, rows.take(used), kernel, np.column_stack([point[used] for point in points]))
+    return [np.ascontiguousarray(column) for column in found.T], rows.n * len(used)
+
+
 def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
     """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]); both are packed only once,
     where they are packed: the linear kernel goes by way of w.

@@ -27,6 +27,8 @@ from svmkit.trace import Limits, Progress, Status, TraceRow
 
 #: A call of ``advance`` should last about this long: short enough for Ctrl-C, long enough to cost nothing.
 CALL_S = 0.05
+#: The certificate's gap may be larger than the solver's by this share: sums are added in another order.
+_ROUNDING = 1e-6
 
 
 class Solver(Protocol):
@@ -273,7 +275,7 @@ def run(
     recorder.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
-        status=verdict(status, certificate, eps, problem.upper) if solver.EXACT else status,
+        status=verdict(status, certificate, eps, problem.upper) if solver.EXACT else of_a_gap(status, certificate, eps),
         certificate=certificate,
         steps=progress.steps,
         kernel_evaluations=progress.kernel_evaluations,
@@ -321,6 +323,13 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
     if status is Status.COMPLETED and not certificate.violation <= eps:
         return Status.MAX_ITER  # its epochs are a limit like any other
     return status
+
+
+def of_a_gap(status: Status, certificate: Certificate, eps: float) -> Status:
+    """How the run of a solver that goes by its relative gap ended; where no gap is known (nan), it has nothing to claim."""
+    if status is not Status.CONVERGED or certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING):
+        return status
+    return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
 
 
 def is_close(gap: Any, eps: float, upper: Any) -> Any:

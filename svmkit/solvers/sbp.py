@@ -9,9 +9,10 @@ Step      the level γ: Σ ω_i max(0, γ − c_i − y_i b) = nν, b where it i
 ν from C  at growing intervals ν = L/‖s w‖, s and b minimising λ‖s w‖²/2 + mean ω_i hinge_i = L, λ = 1/(n mean C); raised where
           the examples with hinge_i > 0, whose s α_i at the optimum are C_i, have more than that, lowered where they have less
 Returns   the mean of the last three to five tenths of all w, rescaled to margin 1: by its best s (with nu_slack, its level)
-Stops     COMPLETED after ``epochs``; CONVERGED where the relative duality gap is at most eps: looked at after √2 times as many
-          steps each time, without a bias only, for the mean's α shrunk into the box, which is crude
-Memory    cache_mb of kernel rows, and some vectors of length n
+Stops     COMPLETED after ``epochs``; CONVERGED where the relative duality gap is at most eps, by float64 kernel values too:
+          looked at after √2 times as many steps each time, without a bias only, for the mean's α shrunk into the box, which is
+          crude
+Memory    cache_mb of kernel rows, at least those of a batch, and some vectors of length n
 Paper     Cotter, Shalev-Shwartz & Srebro, ICML 2012: sections 3.3, 3.4, 3.6, appendix B
 
 A step needs one kernel row and a few passes over n responses. Draws are functions of the step's number and the covered set,
@@ -33,7 +34,7 @@ from svmkit import parallel
 from svmkit.certificate import balanced
 from svmkit.data import Floats, Ints
 from svmkit.engine import level, water
-from svmkit.engine.kernels import Engine
+from svmkit.engine.kernels import Engine, afresh
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, as_expansion
 from svmkit.trace import Progress
@@ -49,7 +50,7 @@ _TOGETHER, _FORESIGHT = 64, 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
 #: It is corrected by this power of s α_i/C_i, at most by this factor.
-_CORRECTION, _MOST = 0.25, 2.0
+_CORRECTION, _MOST = 0.1, 2.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
 #: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
@@ -84,7 +85,8 @@ class _State:
     """All vectors in the order ``order``, positives first; ``numbers`` and ``counts`` as water.py has them.
 
     ``window`` holds sums since ``window_start``, up to what ``numbers[SCALES]`` and ``owed`` (a slot of ``K``) still add to
-    them; ``before`` those of the window before.
+    them; ``before`` those of the window before. ``together`` rows are evaluated at a time. ``checked`` counts the
+    kernel values that looks at the gap took; ``ended_at`` is the mean that has converged.
     """
 
     problem: Problem
@@ -98,6 +100,7 @@ class _State:
     near: Floats
     drawn: Ints
     kept: str
+    together: int
     K: NDArray[Any]
     row_in: Ints
     slot_of: Ints
@@ -114,7 +117,9 @@ class _State:
     next_window: int = 1
     next_nu: int = 1
     oldest: int = 0
+    checked: int = 0
     gap: float = nan
+    ended_at: _Window | None = None
     done: bool = False
 
 
@@ -130,7 +135,9 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     weight = (problem.upper / problem.upper.mean())[order]
     largest = float(np.abs(diagonal).max(initial=0.0))
     kept = "f4" if _SMALLEST < largest < _LARGEST else engine.packed.real
-    slots = _slots(n, kept, options)
+    room = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize))
+    together = min(n, max(options.batch, min(room, _TOGETHER)))
+    slots = min(max(room, together), n + together)  # rows kept: all, and room to evaluate more, where there is memory for them
     counts = np.zeros(level.N_COUNTS, np.int64)
     counts[[level.POSITIVES, level.BASINS, level.BATCH, level.SEED]] = (
         positives, 2 if problem.bias == "free" else 1, options.batch, seed,
@@ -151,6 +158,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         near=np.empty((2, n)),
         drawn=np.zeros(options.batch, np.int64),
         kept=kept,
+        together=together,
         K=np.empty((slots, n), kept),
         row_in=np.full(slots, -1),
         slot_of=np.full(n, -1),
@@ -180,16 +188,6 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number above 0, or 0 to find it from C")
 
 
-def _slots(n: int, kept: str, options: Options) -> int:
-    """Rows kept: as many as there is memory for, at least those evaluated together, at most all and room to evaluate more."""
-    wanted, together = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize)), _together(n, options)
-    return min(max(wanted, together), n + together)
-
-
-def _together(n: int, options: Options) -> int:
-    return min(max(_TOGETHER, options.batch), n)
-
-
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     left = budget
@@ -207,7 +205,7 @@ def advance(state: _State, budget: int) -> Progress:
             _attend(state)
     return Progress(
         steps=_step(state),
-        kernel_evaluations=int(state.counts[level.ROWS]) * state.problem.n,
+        kernel_evaluations=int(state.counts[level.ROWS]) * state.problem.n + state.checked,
         violation=state.gap,
         done=state.done,
         completed=not state.done and _step(state) >= state.total_steps,
@@ -217,7 +215,7 @@ def advance(state: _State, budget: int) -> Progress:
 
 def solution(state: _State) -> Solution:
     """The mean iterate so far, rescaled to margin 1; before the first step w = 0."""
-    mean = _mean(state)
+    mean = state.ended_at or _mean(state)
     found = _margin(state, mean) if mean.steps else level.NO_LEVEL
     coef = np.zeros(state.problem.n)
     if found.level < inf:
@@ -244,23 +242,20 @@ def _step(state: _State) -> int:
 def _load_rows(state: _State) -> None:
     """Evaluates the rows that the next steps will want, in place of the oldest."""
     _settle(state)
-    size = _together(state.problem.n, state.options)
-    at = state.oldest if state.oldest + size <= len(state.K) else 0
-    old = state.row_in[at : at + size].copy()
+    at = state.oldest if state.oldest + state.together <= len(state.K) else 0
+    old = state.row_in[at : at + state.together].copy()
     state.slot_of[old[old >= 0]] = -1
-    found = np.empty(size, np.int64)
-    steps = min(_FORESIGHT * size, state.total_steps - _step(state))
+    found = np.empty(state.together, np.int64)
+    steps = min(_FORESIGHT * state.together, state.total_steps - _step(state))
     count = water.foresee(state.c, state.weight, state.diagonal, state.numbers, state.counts, state.slot_of, steps, found)
-    found = found[:count]
-    spared = old[count:][old[count:] >= 0]
-    found = found[~np.isin(found, spared)]
-    place = np.arange(at, at + size)
-    state.slot_of[spared] = place[count:][old[count:] >= 0]
-    new = place[: len(found)]
-    state.row_in[place[:count]] = -1
-    state.engine.whole_rows(found, state.K[at : at + len(found)])
-    state.row_in[new], state.slot_of[found], state.unused[new] = found, new, 1
-    state.oldest = at + len(found)
+    stays = count + np.flatnonzero(old[count:] >= 0)  # they need not make room
+    state.slot_of[old[stays]] = at + stays
+    new = found[:count][state.slot_of[found[:count]] < 0]
+    end = at + len(new)
+    state.row_in[at : at + count] = -1
+    state.engine.whole_rows(new, state.K[at:end])
+    state.row_in[at:end], state.slot_of[new], state.unused[at:end] = new, np.arange(at, end), 1
+    state.oldest = end
 
 
 def _settle(state: _State) -> None:
@@ -286,10 +281,15 @@ def _attend(state: _State) -> None:
         _renew_nu(state)
         state.next_nu = step + max(1, step // _NU_SHARE)
     if step >= state.next_window:
-        state.gap = _relative_gap(state)
+        mean = _mean(state)
+        state.gap = _relative_gap(state, mean)
+        if state.gap <= state.eps:
+            mean.c = _responses_afresh(state, mean.alpha)
+            state.gap = _relative_gap(state, mean)
         state.done = state.gap <= state.eps
         if state.done:
-            return  # the mean that was looked at is the solution
+            state.ended_at = mean
+            return
         state.next_window = max(step + 1, int(step * _WINDOW_RATIO))
         n = state.problem.n
         state.window.steps = step - state.window_start
@@ -358,11 +358,19 @@ def _constant(state: _State) -> float:
     return 1.0 if heavier > 0 else -1.0 if heavier < 0 else 0.0
 
 
-def _relative_gap(state: _State) -> float:
+def _responses_afresh(state: _State, alpha: Floats) -> Floats:
+    """y_i Σ α_j y_j K(x_i, x_j) by float64 kernel values, in our order; not what float32 rows have added up to."""
+    weights = np.zeros(state.problem.n)
+    weights[state.order] = state.sign * alpha
+    (found,), evaluations = afresh(state.problem.rows, state.problem.kernel, weights)
+    state.checked += evaluations
+    return np.asarray(state.sign * found[state.order])
+
+
+def _relative_gap(state: _State, mean: _Window) -> float:
     """(primal − dual)/primal of the mean without a bias, α scaled by the best factor that keeps it in the box; else nan."""
     if state.problem.bias == "free":
         return nan
-    mean = _mean(state)
     norm2, upper = float(mean.alpha @ mean.c), state.problem.upper[state.order]
     found = _margin(state, mean)
     if not norm2 > 0 or found.level == inf:

@@ -3,7 +3,8 @@
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
 Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps: converged if that is the
-          whole training set, else completed, as after ``iterations``, or where the trust radius has shrunk to nothing (the
+          whole training set and float64 kernel values, from which it goes on otherwise, bear it out, stalled where they do not
+          for the third time; else completed, as after ``iterations``, or where the trust radius has shrunk to nothing (the
           validation sample sees no more progress)
 Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it, and for a moment, as it moves to its last
           room, a quarter as much beside it; some vectors of length n
@@ -33,9 +34,9 @@ from math import ceil, sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, MOST_LOOKS, NOISE, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
-from svmkit.engine.kernels import cross_apply
+from svmkit.engine.kernels import afresh
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
@@ -115,8 +116,10 @@ class _State:
     bound_at: Floats | None = None
     gap: float = np.nan
     steps: int = 0
+    looks: int = 0
     done: bool = False
     completed: bool = False
+    stalled: bool = False
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
@@ -168,7 +171,7 @@ def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more iterations; one, while S grows: the next then takes longer than any before."""
     size = _size(state)
     for _ in range(budget):
-        if state.done or state.completed or _size(state) > size:
+        if state.done or state.completed or state.stalled or _size(state) > size:
             break
         state.steps += 1
         _iterate(state)
@@ -178,6 +181,7 @@ def advance(state: _State, budget: int) -> Progress:
         violation=state.gap,
         done=state.done,
         completed=state.completed,
+        stalled=state.stalled,
         n_support=int(np.count_nonzero(state.alpha.coef)),
     )
 
@@ -189,7 +193,7 @@ def solution(state: _State) -> Solution:
     alpha = None
     if _size(state) == state.problem.n and state.bound_at is not None:
         alpha = np.empty(state.problem.n)
-        alpha[state.gram.rows] = state.problem.y[state.gram.rows] * state.bound_at / state.lam
+        alpha[state.gram.rows] = state.problem.y[state.gram.rows] * state.bound_at / (state.problem.n * state.lam)
     basis = state.problem.rows.take(origin)
     return Solution(basis=basis, origin=origin, coef=state.alpha.coef[used], rho=0.0, alpha=alpha)
 
@@ -251,11 +255,11 @@ def _stretch(gram: GrowingGram, function: _Function, new: int) -> None:
 
 def _iterate(state: _State) -> None:
     old, square = _size(state), _turn(state)
-    whole = old == state.gram.most
-    if whole and (state.gap <= state.eps or not square > 0):
-        everyone = state.gram.most == state.problem.n  # of fewer, f_S says nothing certain about f
-        state.done = everyone and -NOISE <= state.gap <= state.eps and _confirmed(state)
-        state.completed = not state.done
+    if old == state.gram.most and (state.gap <= state.eps or not square > 0):
+        if state.gram.most == state.problem.n:
+            _look_again(state)
+        else:  # f_S says nothing certain about f
+            state.completed = True
         return
     t, tried = _search(state, square) if square > 0 else (0.0, 0.0)
     move = _sum(-tried, state.p, 0.0, state.p)
@@ -273,9 +277,8 @@ def _iterate(state: _State) -> None:
 
 def _turn(state: _State) -> float:
     """p becomes the least-norm point of [g, p], g the subgradient at hand; returns ‖p‖²."""
-    S, s = state.gram.rows, _size(state)
-    y, at, p, hinge = state.problem.y[S], state.at, state.p, state.hinge
-    wanted = np.where(y * at.response < 1.0, state.weight[S] * y, 0.0)
+    s, at, p, hinge = _size(state), state.at, state.p, state.hinge
+    wanted = _hinges(state, at)
     changed = np.flatnonzero(wanted != hinge.coef)
     state.gram.apply(changed, (wanted - hinge.coef)[changed], hinge.response)
     hinge.coef = wanted
@@ -291,6 +294,13 @@ def _turn(state: _State) -> float:
     _bound(state, hinge)
     state.gap = relative_gap(f, state.bound)
     return square
+
+
+def _hinges(state: _State, at: _Function) -> Floats:
+    """ω_i y_i [hinge_i > 0] over S."""
+    S = state.gram.rows
+    y = state.problem.y[S]
+    return np.where(y * at.response < 1.0, state.weight[S] * y, 0.0)
 
 
 def _sum(a: float, one: _Function, b: float, other: _Function) -> _Function:
@@ -355,22 +365,35 @@ def _objective(state: _State, alpha: _Function) -> float:
     return 0.5 * state.lam * alpha.inner(alpha) + float(state.weight[S] @ loss) / len(S)
 
 
-def _confirmed(state: _State) -> bool:
-    """Whether the gap is within eps for responses from float64 kernel values, too: C may be large enough for it to matter."""
-    engine, S, coef = state.gram.engine, state.gram.rows, state.alpha.coef
-    if engine.packed.real == "f8":
-        return True
-    used, rows = np.flatnonzero(coef), state.problem.rows
-    response = cross_apply(rows.take(S), rows.take(S[used]), state.problem.kernel, coef[used][:, None])[:, 0]
-    engine.evaluations += len(S) * len(used)
-    f = _objective(state, _Function(coef, response))
-    return relative_gap(f, state.bound) <= state.eps
+def _look_again(state: _State) -> None:
+    """Ends the run, if the gap is within eps by fresh kernel values; else p and v begin anew from them."""
+    S, s, alpha = state.gram.rows, _size(state), state.alpha
+    bound_at = np.zeros(s) if state.bound_at is None else state.bound_at
+    (alpha.response, K_bound), evaluations = afresh(state.problem.rows.take(S), state.problem.kernel, alpha.coef, bound_at)
+    state.gram.engine.evaluations += evaluations
+    state.bound = _dual_value(state, _Function(bound_at, K_bound))
+    state.gap = relative_gap(_objective(state, alpha), state.bound)
+    state.looks += 1
+    state.done = -NOISE <= state.gap <= state.eps
+    state.stalled = not state.done and state.looks == MOST_LOOKS
+    if not state.done:
+        hinge = _hinges(state, alpha)
+        places = np.flatnonzero(hinge)
+        state.at, state.hinge = alpha, _Function(hinge, np.zeros(s))
+        state.gram.apply(places, hinge[places], state.hinge.response)
+        state.mean = _sum(1.0, state.hinge, 0.0, state.hinge)
+        state.p = _sum(state.lam, alpha, -1.0 / s, state.hinge)
+
+
+def _dual_value(state: _State, point: _Function) -> float:
+    """Of v = point/s."""
+    s = _size(state)
+    return float(state.problem.y[state.gram.rows] @ point.coef) / s - point.inner(point) / (2.0 * state.lam * s * s)
 
 
 def _bound(state: _State, point: _Function) -> float:
     """The dual value of v = point/s, kept if it is the best for this S."""
-    s = _size(state)
-    value = float(state.problem.y[state.gram.rows] @ point.coef) / s - point.inner(point) / (2.0 * state.lam * s * s)
+    value = _dual_value(state, point)
     if value > state.bound:
-        state.bound, state.bound_at = value, point.coef / s
+        state.bound, state.bound_at = value, point.coef
     return value

@@ -2,7 +2,8 @@
 
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 by        d = −(least-norm point of the bundle's hull), a step by Wolfe's search, the new subgradient joins the bundle
-Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by float64 kernel values in the end; or after
+Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by fresh float64 kernel values in the end:
+          where these do not bear it out the run goes on from them, in float64, and stalls the third time; or after
           ``iterations``
 Memory    a bundle of b subgradients: 4b + 8 vectors of length n; columns of K that are used again, within ``cache_mb``
 Paper     Wolfe, Mathematical Programming Study 3 (1975) 145–173; the objective as in Zhang & Sen, eq. (1)
@@ -28,9 +29,9 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, MOST_LOOKS, NOISE, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import KeptColumns, gram_engine
-from svmkit.engine.kernels import cross_apply
+from svmkit.engine.kernels import Engine, afresh
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, as_expansion
@@ -97,7 +98,6 @@ class _State:
     members: list[_Member] = field(default_factory=list)
     gram: Floats = field(default_factory=lambda: np.empty((0, 0)))
     theta: Floats = field(default_factory=lambda: np.empty(0))
-    fresh: Floats | None = None
     probe: float = 0.0
     last_step: float = np.inf
     bound: float = 0.0
@@ -105,8 +105,10 @@ class _State:
     gap: float = np.nan
     steps: int = 0
     iterations: int = 0
+    looks: int = 0
     done: bool = False
     completed: bool = False
+    stalled: bool = False
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
@@ -149,7 +151,7 @@ def _check(options: Options) -> None:
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     left = budget
-    while left > 0 and not (state.done or state.completed):
+    while left > 0 and not (state.done or state.completed or state.stalled):
         left -= 1
         state.steps += 1
         columns, state.todo = state.todo[:_COLUMNS], state.todo[_COLUMNS:]
@@ -164,6 +166,7 @@ def advance(state: _State, budget: int) -> Progress:
         violation=state.gap,
         done=state.done,
         completed=state.completed,
+        stalled=state.stalled,
         n_support=int(np.count_nonzero(state.alpha)),
     )
 
@@ -175,7 +178,7 @@ def solution(state: _State) -> Solution:
         square = float(state.v @ state.Kv)
         alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
-    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.fresh, alpha=dual)
+    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.done else None, alpha=dual)
 
 
 # --- an iteration ---------------------------------------------------------------------------------------------------------
@@ -192,14 +195,16 @@ def _want(state: _State) -> None:
 def _iterate(state: _State) -> None:
     """The new subgradient joins the bundle; a direction, a step."""
     _join(state)
-    f = _objective(state, state.response)
+    f = _objective(state)
     p, square = _direction(state, f)
     state.gap = relative_gap(f, state.bound)
     state.iterations += 1
-    reached = state.gap <= state.eps
-    state.done = reached and state.gap >= -NOISE and _confirmed(state)
-    state.completed = not state.done and (reached or not square > 0 or state.iterations >= state.options.iterations)
-    if state.done or state.completed:
+    if state.gap <= state.eps:
+        _look_again(state)
+        return
+    state.stalled = not square > 0
+    state.completed = state.iterations >= state.options.iterations
+    if state.stalled or state.completed:
         return
     state.direction, state.direction_response = -p.u, -p.Ku
     t, tried = _search(state, state.direction_response, square)
@@ -211,22 +216,33 @@ def _iterate(state: _State) -> None:
     _want(state)
 
 
-def _objective(state: _State, response: Floats) -> float:
-    loss = np.maximum(0.0, 1.0 - state.problem.y * response)
-    return float(0.5 * state.lam * (state.alpha @ response) + state.weight @ loss)
+def _objective(state: _State) -> float:
+    loss = np.maximum(0.0, 1.0 - state.problem.y * state.response)
+    return float(0.5 * state.lam * (state.alpha @ state.response) + state.weight @ loss)
 
 
-def _confirmed(state: _State) -> bool:
-    """Whether the gap is within eps for responses from float64 kernel values, too: C may be large enough for it to matter.
+def _dual_value(state: _State, v: Floats, Kv: Floats) -> float:
+    return float(state.problem.y @ v) - float(v @ Kv) / (2.0 * state.lam)
 
-    They are kept for the certificate.
-    """
-    rows, used = state.problem.rows, np.flatnonzero(state.alpha)
-    fresh = cross_apply(rows, rows.take(used), state.problem.kernel, state.alpha[used][:, None])[:, 0]
-    state.evaluations += state.problem.n * len(used)
-    state.fresh = fresh
-    f = _objective(state, fresh)
-    return relative_gap(f, state.bound) <= state.eps
+
+def _look_again(state: _State) -> None:
+    """Ends the run, if the gap is within eps by fresh kernel values; else all but α and the bound begins anew, from them."""
+    problem, n = state.problem, state.problem.n
+    bound_at = np.zeros(n) if state.bound_at is None else state.bound_at
+    (state.response, K_bound), evaluations = afresh(problem.rows, problem.kernel, state.alpha, bound_at)
+    state.evaluations += evaluations
+    state.bound = _dual_value(state, bound_at, K_bound)
+    state.gap = relative_gap(_objective(state), state.bound)
+    state.looks += 1
+    state.done = -NOISE <= state.gap <= state.eps
+    state.stalled = not state.done and state.looks == MOST_LOOKS
+    if state.done or state.stalled:
+        return
+    if state.columns.engine.packed.real == "f4":
+        state.columns = KeptColumns(Engine(problem.rows, problem.kernel, "f8"), state.options.cache_mb)
+    state.v, state.Kv, state.probe = np.zeros(n), np.zeros(n), 0.0
+    state.members, state.gram, state.theta = [], np.empty((0, 0)), np.empty(0)
+    _want(state)
 
 
 def _search(state: _State, Kd: Floats, square: float) -> tuple[float, float]:
@@ -294,7 +310,7 @@ def _direction(state: _State, f: float) -> tuple[_Member, float]:
         state.theta = least_norm(state.gram, state.theta)
         p = _mean(state.members, state.theta)
         square = float(p.u @ p.Ku)
-        value = float(state.problem.y @ p.v) - float(p.v @ p.Kv) / (2.0 * state.lam)
+        value = _dual_value(state, p.v, p.Kv)
         if value > state.bound:
             state.bound, state.bound_at = value, p.v
         if len(state.members) == 1 or square / (2.0 * state.lam) >= FRESH * (f - value):

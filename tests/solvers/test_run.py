@@ -14,7 +14,7 @@ from zoo import named
 
 from svmkit import clock as clock_module
 from svmkit.certificate import Certificate
-from svmkit.problem import Problem, Solution
+from svmkit.problem import SIGMOID, Kernel, Problem, Solution, as_expansion
 from svmkit.solvers import base
 from svmkit.solvers.base import SolverResult, verdict
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -65,10 +65,11 @@ def scripted(
     start_s: float = 0.0,
     step_s: float = 0.0,
     single: int = 0,
+    done: bool = False,
 ) -> Any:
     """A solver that has spent so many kernel evaluations after so many steps; its solution has rho = steps taken.
 
-    The first ``single`` calls take a step each, whatever they are allowed, and no time.
+    The first ``single`` calls take a step each, whatever they are allowed, and no time. In the end it is ``done`` or completed.
     """
 
     def start(problem: Problem, options: Any, eps: float, seed: int) -> State:
@@ -82,7 +83,8 @@ def scripted(
         state.steps += taken
         if clock is not None and state.steps > single:
             clock.now_s += taken * step_s
-        return Progress(state.steps, spent(state.steps), completed=state.steps == end)
+        ended = state.steps == end
+        return Progress(state.steps, spent(state.steps), done=ended and done, completed=ended and not done)
 
     def solution(state: State) -> Solution:
         nobody = np.empty(0, np.int64)
@@ -98,6 +100,24 @@ def go(solver: Any, limits: Limits = Limits(), **more: Any) -> SolverResult:
 def test_a_fixed_budget_ends_completed() -> None:
     result = go(scripted(end=777))
     assert (result.status, result.steps, result.solution.rho) == (Status.COMPLETED, 777, 777.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        (CASE, Status.STALLED),
+        (replace(CASE, upper=np.full(CASE.n, 1e-9), bias="none"), Status.CONVERGED),
+        (replace(CASE, kernel=Kernel(SIGMOID, 1.0), bias="none"), Status.COMPLETED),
+    ],
+    ids=["far away", "at the optimum", "no gap"],
+)
+def test_a_solver_that_goes_by_its_gap_is_held_to_the_certificates(case: Problem, status: Status) -> None:
+    """It says that it is done, at f = 0; with an indefinite kernel that is neither true nor untrue."""
+    solver = scripted(end=3, done=True)
+    solver.solution = lambda state: as_expansion(case.rows, np.zeros(case.n), 0.0, alpha=case.upper)
+    result = base.run(solver, case, None, eps=1e-3)
+    assert result.status is status
+    assert (result.certificate.gap <= 1e-3 * result.certificate.primal) == (status is Status.CONVERGED)
 
 
 def test_the_iteration_limit_is_exact() -> None:
