@@ -109,26 +109,16 @@ def certify(problem: Problem, solution: Solution, real: Real = "f8") -> Certific
     their errors may be more than a tenth of the gap or the violation, as near the optimum or where C is large, or put ‖w‖²
     below 0, all is done again in float64.
     """
-    alpha, dual_responses = solution.alpha, None
-    named = solution.alpha is None and bool((solution.origin >= 0).all())
-    if named:
-        alpha, responses, dual_responses = _of_named_rows(problem, solution, real)
-    else:
-        responses = _responses(problem, solution, real)
+    alpha, responses, dual_responses = _points(problem, solution, real)
     norm2 = _norm2(problem, solution, responses)
     hinge = np.maximum(0.0, 1.0 - problem.y * (responses - solution.rho))
     primal = 0.5 * norm2 + float(problem.upper @ hinge)
-    if alpha is None:
-        alpha = np.where(hinge > 0, problem.upper, 0.0)
-    if dual_responses is None:
-        alpha = _feasible(problem, alpha)
-        dual_responses = _own_responses(problem, problem.y * alpha, real)
     diagonals = np.abs(diagonal(problem.rows, problem.kernel))
     beta = problem.y * alpha
     violation = kkt_violation(problem.y - dual_responses, beta, problem.y, problem.upper, problem.bias)
     curvature, size = float(beta @ dual_responses), float(np.abs(beta).sum())
     spread, largest = float(np.abs(beta) @ np.sqrt(diagonals)), float(diagonals.max(initial=0.0))
-    gap = _gap(primal, norm2, float((problem.y * beta).sum()), curvature, size, spread, largest, problem.kernel)
+    gap = _gap(primal, norm2, curvature, size, spread, largest, problem.kernel)
     found = Certificate(primal, float(gap.dual), float(gap.gap), violation, float(gap.noise))
     if real == "f4" and not problem.kernel.indefinite:
         weights2 = max(float(beta @ beta), float(solution.coef @ solution.coef))
@@ -158,10 +148,9 @@ def certify_points(points: DualPoints, rho: Floats) -> Certificates:
     lengths = np.diff(np.append(starts, len(y)))
     hinge = np.maximum(0.0, 1.0 - y * (points.responses - np.repeat(rho, lengths)))
     primal = 0.5 * norm2 + np.add.reduceat(points.upper * hinge, starts)
-    alpha, size = np.add.reduceat(y * beta, starts), np.add.reduceat(np.abs(beta), starts)
-    diagonals = np.abs(points.diagonal)
+    size, diagonals = np.add.reduceat(np.abs(beta), starts), np.abs(points.diagonal)
     spread, largest = np.add.reduceat(np.abs(beta) * np.sqrt(diagonals), starts), np.maximum.reduceat(diagonals, starts)
-    gap = _gap(primal, norm2, alpha, norm2, size, spread, largest, points.kernel)
+    gap = _gap(primal, norm2, norm2, size, spread, largest, points.kernel)
     can_rise, can_fall, F = *_movable(beta, y, points.upper), y - points.responses
     most = np.maximum.reduceat(np.where(can_rise, F, -np.inf), starts)
     least = np.minimum.reduceat(np.where(can_fall, F, np.inf), starts)
@@ -174,12 +163,12 @@ class _Gap(NamedTuple):
     noise: Any
 
 
-def _gap(primal: Any, norm2: Any, alpha: Any, curvature: Any, size: Any, spread: Any, largest: Any, kernel: Kernel) -> _Gap:
-    """Of solutions with these primal objectives and ‖w‖², and dual points of Σα, βᵀKβ, Σ|β|, Σ|β_i| √K_ii and max |K_ii|; nan
+def _gap(primal: Any, norm2: Any, curvature: Any, size: Any, spread: Any, largest: Any, kernel: Kernel) -> _Gap:
+    """Of solutions with these primal objectives and ‖w‖², and dual points of βᵀKβ, Σα = Σ|β|, Σ|β_i| √K_ii and max |K_ii|; nan
     where K is not positive semidefinite.
     """
     noise = float64_noise(size, largest)
-    dual = alpha - 0.5 * (curvature + _hidden(kernel, curvature, spread))
+    dual = size - 0.5 * (curvature + _hidden(kernel, curvature, spread))
     indefinite = kernel.indefinite | (np.minimum(norm2, curvature) < -noise * size)
     return _Gap(dual, np.where(indefinite, nan, primal - dual), noise)
 
@@ -225,6 +214,17 @@ def _hidden(kernel: Kernel, curvature: Any, spread: Any) -> Any:
     if kernel.kind != LINEAR:
         return off * spread
     return off * (2.0 * np.sqrt(np.maximum(curvature, 0.0)) + off)
+
+
+def _points(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:
+    """A feasible α, the solution's responses, and those of that α."""
+    if solution.alpha is None and bool((solution.origin >= 0).all()):
+        return _of_named_rows(problem, solution, real)
+    responses, alpha = _responses(problem, solution, real), solution.alpha
+    if alpha is None:
+        alpha = np.where(problem.y * (responses - solution.rho) < 1.0, problem.upper, 0.0)
+    alpha = _feasible(problem, alpha)
+    return alpha, responses, _own_responses(problem, problem.y * alpha, real)
 
 
 def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:

@@ -13,18 +13,20 @@ from typing import NamedTuple
 class Progress(NamedTuple):
     """What a solver says after a call of ``advance``; all counts since the start.
 
+    ``violation`` and ``gap``, relative to the primal objective, are the solver's own view; nan where it has none.
     ``kernel_evaluations`` are the kernel values the algorithm uses; a linear method counts one for each ⟨w, x⟩. ``said`` is all
     that a solver with words of its own (``pair``) has said.
     """
 
     steps: int
     kernel_evaluations: int
-    violation: float = nan  # the solver's own view; nan where it has none
+    violation: float = nan
     done: bool = False
     completed: bool = False  # a fixed budget is used up; nothing is claimed of the tolerance
     stalled: bool = False
     n_support: int = 0
     said: str = ""
+    gap: float = nan
 
     @property
     def ended(self) -> bool:

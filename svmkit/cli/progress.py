@@ -107,8 +107,8 @@ class MachineProgress:
         config = self.config
         parts = [f"machine {self.current + 1} of {self.total}"] if self.total > 1 else []
         parts += [f"{elapsed:.1f} s", counted(progress.steps, "iteration")]
-        if math.isfinite(progress.violation):
-            parts.append(f"violation {progress.violation:.3g} (stops at {config.eps:g})")
+        for what, value in (("violation", progress.violation), ("relative gap", progress.gap)):
+            parts += [f"{what} {value:.3g} (stops at {config.eps:g})"] if math.isfinite(value) else []
         parts.append(counted(progress.n_support, "support vector"))
         if config.max_iter is not None:
             parts.append(f"at most {max(0, config.max_iter - progress.steps):,} iterations left")

@@ -259,11 +259,12 @@ def run(
             if watch.is_over(progress.steps, lambda: solver.solution(state)):
                 status = Status.EARLY_STOP
                 break
-        if now - began < CALL_S / 2 and allowed == budget:
-            made = min(budget, max(1, progress.steps - before))  # fewer where the next ones are not like these
-            budget = made * (2 if on_trace is not None else _growth(now - began))  # a trace has a row wherever work has doubled
-        elif now - began > CALL_S * 2:
+        taken, call_s = progress.steps - before, now - began
+        if call_s > CALL_S * 2:
             budget = max(1, allowed // 2)
+        elif call_s < CALL_S / 2 and allowed == budget:
+            growth = 2 if on_trace is not None else _growth(call_s)  # a trace has a row wherever work has doubled
+            budget = growth * min(budget, max(1, taken))  # fewer where the next ones are not like these
     best = watch.best if status is Status.EARLY_STOP else None
     found = best or solver.solution(state)
     seconds = clock.seconds()

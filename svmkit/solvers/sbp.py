@@ -206,7 +206,7 @@ def advance(state: _State, budget: int) -> Progress:
     return Progress(
         steps=_step(state),
         kernel_evaluations=int(state.counts[level.ROWS]) * state.problem.n + state.checked,
-        violation=state.gap,
+        gap=state.gap,
         done=state.done,
         completed=not state.done and _step(state) >= state.total_steps,
         n_support=int(np.count_nonzero(state.alpha)),

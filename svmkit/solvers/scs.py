@@ -178,7 +178,7 @@ def advance(state: _State, budget: int) -> Progress:
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.gram.engine.evaluations,
-        violation=state.gap,
+        gap=state.gap,
         done=state.done,
         completed=state.completed,
         stalled=state.stalled,

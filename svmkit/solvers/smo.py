@@ -78,6 +78,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: Two variables kept and one new one from either end.
 _SMALLEST_BLOCK = 4
+#: A pair step on fewer variables takes as long as one on so many.
+_STEP_VARIABLES = 64
 #: Rounds between looks at what can be dropped from the active set.
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
@@ -229,33 +231,42 @@ def solution(state: State) -> Solution:
 
 
 def _open_round(state: State) -> None:
-    """Chooses a block and evaluates it; or, where the violation is small, brings back what was dropped, or checks the end."""
+    """Chooses a block and evaluates it, unless something else comes first."""
     if state.size < state.largest_size and _evaluations(state) >= state.largest_size**2:
         _take_all(state)
-    active = state.variables.active
-    m, M, state.violation = state.variables.extremes(active)
+    m, M, state.violation = state.variables.extremes(state.variables.active)
     state.pace.note(state.violation)
     if state.least_after != np.inf and state.violation < state.least_after:
         state.least_after, state.calmest = state.violation, state.variables.current_beta()
-    if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
-        _restore(state)
-        return
-    if state.violation <= state.eps:
-        _check(state)
-        return
-    if claim_w_if_quicker(state, _work(state)):
-        look_for_w(state)
-        return
-    if may_go_inside(state) and state.pace.claim_interior_if_quicker(_work(state)):
-        go_inside(state)
-        return
-    if state.pace.newton_is_quicker(state.violation, _work(state), active) and _newton(state):
+    if _in_place_of_a_round(state):
         return
     if state.idle_rounds:  # the worst violators cannot move at this precision
         use_float64(state)
-        if state.stalled:
-            return
-        active = state.variables.active  # all of them by now
+    if not state.stalled:
+        state.block = _block(state, m, M)
+
+
+def _in_place_of_a_round(state: State) -> bool:
+    """Where the violation is small, brings back what was dropped, or checks the end; takes another way where that is quicker.
+
+    Whether it has done one of these.
+    """
+    if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
+        _restore(state)
+    elif state.violation <= state.eps:
+        _check(state)
+    elif claim_w_if_quicker(state, _work(state)):
+        look_for_w(state)
+    elif may_go_inside(state) and state.pace.claim_interior_if_quicker(_work(state)):
+        go_inside(state)
+    else:
+        return state.pace.newton_is_quicker(state.violation, _work(state), state.variables.active) and _newton(state)
+    return True
+
+
+def _block(state: State, m: float, M: float) -> Block:
+    """The variables that can move most, between m and M, with their kernel values."""
+    active = state.variables.active
     place = state.variables.choose(len(state.K), state.previous, m, M, state.violation)
     whole = len(place) == len(state.variables.whole.number)
     if state.by_need is None and not (whole and state.K_is_whole):
@@ -263,7 +274,7 @@ def _open_round(state: State) -> None:
         state.variables.engine.block(rows, rows, state.K)
         state.K_is_whole = whole
     real = state.variables.engine.packed.real
-    state.block = Block(
+    return Block(
         place=place,
         diagonal=qp.diagonal_of(state.K, len(place)) if state.by_need is None else state.by_need.diagonal,
         beta=active.beta[place],
@@ -303,7 +314,7 @@ def _worth_a_look(state: State) -> bool:
 
 def _work(state: State) -> float:
     """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
-    return _evaluations(state) + 2.0 * len(state.K) * state.steps
+    return _evaluations(state) + 2.0 * max(len(state.K), _STEP_VARIABLES) * state.steps
 
 
 def _newton(state: State) -> bool:

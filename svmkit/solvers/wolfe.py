@@ -163,7 +163,7 @@ def advance(state: _State, budget: int) -> Progress:
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations,
-        violation=state.gap,
+        gap=state.gap,
         done=state.done,
         completed=state.completed,
         stalled=state.stalled,

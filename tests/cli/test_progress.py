@@ -73,6 +73,19 @@ def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture
     )
 
 
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [(Progress(9, 5, violation=0.25), "violation 0.25"), (Progress(9, 5, gap=0.25), "relative gap 0.25")],
+)
+def test_what_a_solver_stops_by_has_its_name(
+    clock: Clock, capsys: pytest.CaptureFixture[str], progress: Progress, said: str
+) -> None:
+    with Reporter(False) as reporter:
+        clock.now += 10
+        reporter.machines(1, TrainConfig(eps=0.01)).progress(9.0, progress)
+    assert capsys.readouterr().err == f"svmkit: 10.0 s, 9 iterations, {said} (stops at 0.01), 0 support vectors\n"
+
+
 def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(True) as reporter:
         clock.now += 100

@@ -284,7 +284,7 @@ def test_it_says_it_has_converged_where_the_gap_is_small() -> None:
     state = sbp.start(case, sbp.Options(epochs=1000), 0.05, 0)
     progress = sbp.advance(state, EVERY)
     assert progress.done
-    assert progress.violation <= 0.05
+    assert progress.gap <= 0.05
     found = sbp.solution(state)
     K = kernel_matrix(case)
     assert primal_objective(K, case, beta_of(case, found), found.rho) <= optimum(case, K) / (1 - 0.05)

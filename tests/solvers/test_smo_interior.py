@@ -130,3 +130,13 @@ def test_where_the_interior_leads_nowhere_pair_steps_go_on(monkeypatch: pytest.M
         assert progress.done
         found.append(certify(problem, smo.solution(state)).primal)
     assert found[1] == pytest.approx(found[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("x", [[[413.8], [2676.5]], [[7630.09, 7630.02], [7630.02, 7631.06], [7630.59, 7629.54]]])
+def test_few_rows_do_not_take_steps_by_the_million(x: list[list[float]]) -> None:
+    """Pair steps zigzag there, and one on two rows takes no less time than one on sixty."""
+    X = np.array(x)
+    problem = replace(zoo.problem(X, np.resize([1.0, -1.0], len(X)), Kernel(POLYNOMIAL, 1e-3, 0.0, len(X)), 1e5), bias="none")
+    _, progress = run(problem, 1e-3)
+    assert progress.done
+    assert progress.steps < 2_000_000
