@@ -169,6 +169,15 @@ def test_centres_are_lloyds() -> None:
     np.testing.assert_allclose(found.to_dense()[:, 1:], lloyd(X[looked_at], start, 10), rtol=1e-12, atol=1e-14)
 
 
+def test_a_cluster_that_loses_its_rows_keeps_its_centre() -> None:
+    """Four of a row's own copies are centres at the start, and only the first of equal centres is nearest to a row."""
+    X = np.concatenate([np.tile([1.0, 2.0], (12, 1)), [[9.0, 9.0], [8.0, -3.0]]])
+    rows, start = Rows.from_dense(X), landmarks._drawn(14, 6, seed=0)
+    found = landmarks.kmeans(rows, Kernel(RBF, 1.0), 6, seed=0).to_dense()[:, 1:]
+    assert (X[start] == [1.0, 2.0]).all(axis=1).sum() >= 4
+    assert np.array_equal(found, lloyd(X, start, 10))
+
+
 @pytest.mark.parametrize(("most", "looked_at"), [(10_000, 300), (1000, 100), (10, 10)])
 def test_pivots_of_many_landmarks_look_at_fewer_rows(most: int, looked_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landmarks, "_FACTOR_VALUES", most)
