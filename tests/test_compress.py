@@ -172,6 +172,14 @@ def test_steps_are_told_with_what_is_left(n_class: int) -> None:
     assert told[-1][1] == pytest.approx(distances(model, small).mean(), rel=1e-2)
 
 
+@pytest.mark.parametrize(("gamma", "decimals"), [(1e-4, 2), (0.3, 4), (3.0, 5)])
+def test_moved_vectors_have_no_more_digits_than_they_need(gamma: float, decimals: int) -> None:
+    """Four decimals of the kernel's own unit, γ^(−½): 100, 1.8 and 0.58."""
+    at = compress(trained(gamma=gamma), 20, steps=5).rows.data
+    assert np.array_equal(at, np.round(at, decimals))
+    assert not np.array_equal(at, np.round(at, decimals - 1))
+
+
 def test_vectors_far_apart_leave_no_subnormal_numbers() -> None:
     """Products with them take a hundred times as long."""
     rows = Rows.from_dense(np.arange(-6.0, 6.0)[:, None] * 2.35)
