@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -302,6 +302,25 @@ def test_a_trace_makes_machines_come_one_after_another() -> None:
     found = fit(DATA, CONFIG, on_trace=trace, on_machines=lambda count, each: done.extend(result for _, result in each()))
     assert threads_seen == {threading.get_ident()}
     assert rows == [(number, row) for number, machine in enumerate(found.machines) for row in machine.trace]
+
+
+#: Best first.
+BY_MERIT = (
+    *(Status.CONVERGED, Status.COMPLETED, Status.EARLY_STOP, Status.STALLED),
+    *(Status.MAX_ITER, Status.MAX_EVALUATIONS, Status.TIME_LIMIT, Status.INTERRUPTED),
+)
+
+
+@pytest.mark.parametrize(("better", "worse"), list(pairwise(BY_MERIT)))
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_model_ends_as_the_worst_of_its_machines(
+    better: Status, worse: Status, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever machine that is; the command line's exit code, warning and report follow it."""
+    statuses, run = iter([worse if number == place else better for number in range(3)]), training.run
+    solver_with(monkeypatch)
+    monkeypatch.setattr(training, "run", lambda *args, **rest: replace(run(*args, **rest), status=next(statuses)))
+    assert fit(classes([4, 5, 6]), CONFIG).status is worse
 
 
 def test_time_is_counted_once() -> None:
