@@ -68,6 +68,13 @@ def test_a_decision_value_that_is_no_number_is_the_least_chance_as_in_svm_predic
             assert_array_equal(probabilities(model, np.array([[np.nan]])), [[1e-7, 1.0 - 1e-7]])
 
 
+def test_pair_probabilities_stay_a_little_away_from_0_and_1_as_in_svm_predict() -> None:
+    """Decision values whose sigmoids are 1 and 0, but for 1e-15."""
+    two = read_model(str(GOLDEN / "two.s0t2.b1.model"))
+    first = np.array([1.0 - 1e-7, 1e-7])
+    assert_array_equal(probabilities(two, np.array([[30.0], [-30.0]])), np.stack([first, 1.0 - first], axis=1))
+
+
 def test_sigmoid_far_out() -> None:
     values = np.array([[-1e300, -800.0, 0.0, 800.0, 1e300]])
     assert_array_equal(sigmoid(values, np.array([-1.0]), np.array([0.0])), [[0.0, 0.0, 0.5, 1.0, 1.0]])
@@ -103,7 +110,8 @@ def test_coupling_meets_its_tolerance(k: int, seed: int, sharpness: float) -> No
     p, unsettled = couple(r)
     assert_allclose(p.sum(axis=1), 1.0)
     assert (p >= 0).all()
-    for row in set(range(6)) - set(unsettled.tolist()):
+    assert len(unsettled) == 0  # four rounds or five are enough
+    for row in range(6):
         Q = -r[row] * r[row].T + np.diag((r[row] ** 2).sum(axis=0))
         assert np.abs(Q @ p[row] - p[row] @ Q @ p[row]).max() <= 0.005 / k + 1e-12
         if k == 3 and sharpness < 1:
