@@ -215,6 +215,7 @@ def test_real_data_at_the_largest_gamma(name: str) -> None:
         (1e-22, Kernel(LINEAR)),
         (2.0, Kernel(POLYNOMIAL, 1e-20, 1e-20, 3)),
         (2.0, Kernel(POLYNOMIAL, 1e-30, 0.0, 4)),
+        (2.0, Kernel(POLYNOMIAL, 0.1, 1.0, 5)),
         (10.0, Kernel(POLYNOMIAL, 1.0, 0.0, 1000)),
         (1e10, Kernel(POLYNOMIAL, 1e300, 0.0, 3)),
         (1e200, Kernel(POLYNOMIAL, 0.0, 1.0, 3)),
