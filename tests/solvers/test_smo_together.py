@@ -23,7 +23,7 @@ from svmkit.engine.together import Ended
 from svmkit.fit import FitResult, fit
 from svmkit.io.model_libsvm import model_text
 from svmkit.pairs import Pair
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 from svmkit.solvers import smo, smo_together
 from svmkit.solvers.base import Several, SeveralEnded, SolverResult
 from svmkit.trace import Status
@@ -331,20 +331,38 @@ def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch
     assert together == []
 
 
-def test_a_point_that_is_out_of_balance_is_left_to_smo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its certificate would be of another one."""
-    rows = Rows.from_dense(np.array([[1.0], [-1.0]]))
-    machines = smo.together(rows, Kernel(LINEAR), smo.Options(), [2, 2])
+FIFTH_POWER = Kernel(POLYNOMIAL, gamma=1.0, degree=5)
+FAR_UP = 1e12
+
+
+@pytest.mark.parametrize(
+    ("kernel", "x", "alpha", "product", "finished", "converged"),
+    [
+        (Kernel(LINEAR), [1.0, -1.0], [0.5, 0.5], None, 1, True),
+        (Kernel(LINEAR), [1.0, -1.0], [0.5, 0.5 + 1e-6], None, 1, False),
+        (Kernel(LINEAR), [1.0, -1.0], [0.5, 0.5], None, 0, False),
+        (Kernel(LINEAR), [1.0, 1.0], [2.0, 2.0], None, 1, True),
+        (Kernel(LINEAR), [1e7, 1e7], [2.0, 2.0], None, 1, False),
+        (FIFTH_POWER, [1.0, -1.0], [0.5, 0.5], [1.0, -1.0], 1, True),
+        (FIFTH_POWER, [1.0, -1.0], [2.0, 2.0 - 1e-11], [FAR_UP, FAR_UP], 1, False),
+        (FIFTH_POWER._replace(coef0=-1.0), [1.0, -1.0], [2.0, 2.0], [-np.inf, np.inf], 1, False),
+    ],
+    ids=["optimum", "out of balance", "cut off", "at bounds", "sums drown", "given", "gap", "overflow"],
+)
+def test_what_the_certificate_does_not_bear_out_is_left_to_smo(
+    kernel: Kernel, x: Any, alpha: Any, product: Any, finished: int, converged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps that end at α, one of each class and both of C 2, with Kβ as ``product``, or as it is; no KKT condition is hurt."""
+    machines = smo.together(Rows.from_dense(np.array(x)[:, None]), kernel, smo.Options(), [2, 2])
     assert machines is not None
-    classes, starts = np.array([0]), np.array([0, 2])
+    classes, starts, one = np.array([0]), np.array([0, 2]), np.ones(1, np.int64)
     several = Several(classes, classes + 1, starts, np.arange(2), np.array([1.0, -1.0]), np.full(2, 2.0))
-    for alpha, kept in (([0.5, 0.5], True), ([0.5, 0.5 + 1e-6], False)):
-        beta, one = several.y * alpha, np.ones(1, np.int64)
-        ended = Ended(beta, np.zeros(2), one, 4 * one, one)
-        monkeypatch.setattr(smo_together.SmallMachines, "_ended", lambda *args, ended=ended: ended)
-        found = machines.train(several, "free", 1e-3, None)
-        assert found is not None
-        assert found.converged.tolist() == [kept]
+    ended = Ended(several.y * alpha, np.zeros(2) if product is None else np.array(product), one, 4 * one, finished * one)
+    monkeypatch.setattr(smo_together.SmallMachines, "_ended", lambda *args: ended)
+    found = machines.train(several, "free", 1e-3, None)
+    assert found is not None
+    assert found.certificates.violation.tolist() == [pytest.approx(0.0, abs=1e-5)]
+    assert found.converged.tolist() == [converged]
 
 
 def test_machines_whose_sums_drown_are_left_to_smo_and_end_with_w() -> None:
