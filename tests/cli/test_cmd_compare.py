@@ -299,7 +299,8 @@ def made(
     gap = primal - dual if more.pop("definite", True) else float("nan")
     certificate = SimpleNamespace(primal=primal, dual=dual, gap=gap)
     status = SimpleNamespace(value=more.pop("status", "COMPLETED"))
-    counts = {"seconds": rows[-1][0], "kernel_evaluations": 7, "solution": SimpleNamespace(n_support=3)}
+    evaluations, support = more.pop("evaluations", 7), SimpleNamespace(n_support=more.pop("n_support", 3))
+    counts = {"seconds": rows[-1][0], "kernel_evaluations": evaluations, "solution": support}
     return Run(solver, seed, bias, SimpleNamespace(certificate=certificate, status=status, trace=trace, **counts), **more)
 
 
@@ -321,6 +322,17 @@ def test_a_kernel_that_is_not_definite_has_no_optimum() -> None:
 def test_seeds_that_ended_differently_are_counted() -> None:
     runs = [made("a", "free", 12, 9, ROWS, seed, status=status) for seed, status in enumerate(["COMPLETED", "STALLED"] * 2)]
     assert rows_of(table(runs))[0]["status"] == "2 COMPLETED, 2 STALLED"
+
+
+def test_a_line_of_the_table_has_the_median_of_each_figure() -> None:
+    seeds = [(4.0, 5, 12, 8, 3), (1.0, 7, 30, 9, 8), (2.0, 90, 11, 10, 5)]
+    runs = [
+        made("a", "free", primal, dual, [(seconds, primal, 0.5)], seed, evaluations=evaluations, n_support=n_support)
+        for seed, (seconds, evaluations, primal, dual, n_support) in enumerate(seeds)
+    ]
+    (line,) = rows_of(table(runs))
+    names = ("seconds", "kernel evaluations", "primal", "above optimum", "gap", "support vectors")
+    assert [line[name] for name in names] == ["2", "7", "12", "2.00e-01", "4", "5"]
 
 
 def test_a_curve_is_the_median_of_runs_that_keep_their_last_value() -> None:
