@@ -18,6 +18,7 @@ from svmkit.data import Rows
 from svmkit.io import chunks
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.map_file import read_map
+from svmkit.maps import quality
 from svmkit.maps.quality import errors
 from svmkit.problem import RBF, Kernel
 
@@ -85,6 +86,20 @@ def test_the_report_is_what_the_maps_are_measured_by(data: Path) -> None:
     lines = table.stdout.splitlines()
     assert lines[0].split() == ["map", "features", "spectral", "frobenius"]
     assert [line.split()[-3] for line in lines[1:]] == ["10", "40", "10", "40"]
+
+
+def test_the_sample_of_a_report_is_drawn_by_the_seed(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And apart from the landmarks: on as many uniform ones the kernel matrix would be exact."""
+    seen, kernel_matrix = [], quality.kernel_matrix
+    monkeypatch.setattr(
+        quality, "kernel_matrix", lambda rows, kernel: seen.append(rows.to_dense()) or kernel_matrix(rows, kernel)
+    )
+    for seed in (1, 2, 1):
+        report = ("approx", "--report", "--json", "-q", "-g", "0.5", "--map", "nystroem", "--seed", seed, data)
+        errors = strict_json(svmkit(*report, "--dims", "20", "--sample", "20").stdout)["errors"]
+        assert all(row["frobenius"] > 0.01 for row in errors)
+    assert [len(rows) for rows in seen] == [20, 20, 20]
+    assert [np.array_equal(rows, seen[0]) for rows in seen] == [True, False, True]
 
 
 def test_a_report_tells_the_number_of_features_that_a_map_has(data: Path) -> None:
