@@ -86,6 +86,23 @@ def test_what_a_solver_stops_by_has_its_name(
     assert capsys.readouterr().err == f"svmkit: 10.0 s, 9 iterations, {said} (stops at 0.01), 0 support vectors\n"
 
 
+def test_a_limit_that_is_passed_leaves_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Reporter(False) as reporter:
+        clock.now += 10
+        reporter.machines(1, TrainConfig(max_iter=10, time_limit_s=5)).progress(9.0, Progress(12, 5, nan, n_support=1))
+    assert capsys.readouterr().err.endswith("1 support vector, at most 0 iterations left, at most 0 s left\n")
+
+
+def test_machines_that_are_done_are_counted_where_they_are_several(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    for total in (1, 30):
+        with Reporter(False) as reporter:
+            machines = reporter.machines(total, TrainConfig())
+            for count in (1, 7):
+                clock.now += 10
+                machines.done(count, None)
+    assert capsys.readouterr().err == "svmkit: 1 of 30 machines, 10.0 s\nsvmkit: 8 of 30 machines, 20.0 s\n"
+
+
 def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(True) as reporter:
         clock.now += 100
