@@ -47,6 +47,20 @@ def test_auc_is_the_share_of_pairs_in_order(tmp_path: Path) -> None:
     assert report["auc"] == pytest.approx(sum(scores) / len(scores))
 
 
+def test_auc_of_classes_against_the_rest_is_the_mean_over_classes(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", classes=(2, 7, 5), n=90)
+    svmkit("train", "-q", "-c", "0.1", "--multiclass", "ovr", data, tmp_path / "m")
+    truth = read_dataset(str(data)).y
+    values = np.loadtxt(svmkit("predict", "-q", "--output", "decision", data, tmp_path / "m").stdout.splitlines())
+    above = [
+        np.mean(column[truth == label][:, None] > column[truth != label])
+        for label, column in zip((2, 7, 5), values.T, strict=True)
+    ]
+    report = strict_json(svmkit("eval", "--json", data, tmp_path / "m").stdout)
+    assert report["labels"] == [2, 7, 5]
+    assert report["auc"] == pytest.approx(np.mean(above))
+
+
 def test_unknown_labels_are_counted_as_wrong(tmp_path: Path) -> None:
     svmkit("train", "-q", write_blobs(tmp_path / "d"), tmp_path / "m")
     (tmp_path / "test").write_text("8 1:1\n1.5 1:1\n")
@@ -164,6 +178,7 @@ def test_the_table_for_people_says_the_same(tmp_path: Path) -> None:
     for key in ("primal", "dual"):
         assert float(rows[key]) == pytest.approx(report[key], rel=1e-6)
     assert f"{100 * report['accuracy']:.4g} %" in text
+    assert not any(name.startswith("other") for name in rows)  # all labels are the model's own
 
 
 @pytest.mark.parametrize(
@@ -207,6 +222,9 @@ def test_one_class(tmp_path: Path) -> None:
     found = strict_json(svmkit("eval", "--json", tmp_path / "d", tmp_path / "m").stdout)
     assert (found["labels"], found["confusion"], found["other"]) == ([1, -1], [[2, 1], [1, 1]], [0, 0])
     assert (found["accuracy"], found["auc"]) == (3 / 5, pytest.approx(4 / 6))
+    (tmp_path / "e").write_text("1 1:3\n1 1:5\n2 1:4\n")
+    found = strict_json(svmkit("eval", "--json", tmp_path / "e", tmp_path / "m").stdout)
+    assert (found["confusion"], found["other"], found["auc"]) == ([[2, 0], [0, 0]], [1, 0], 0.5)  # 1 against all others
 
 
 @pytest.mark.parametrize("args", [["-c", "1"], ["--lambda", "1"], ["-w1", "2"], ["--bias", "none"], ["--no-bias"]])
