@@ -103,8 +103,8 @@ def test_weights_and_bias_reach_the_problem(data: Path, tmp_path: Path) -> None:
 
 
 def test_balanced_weights_are_n_over_k_counts(tmp_path: Path) -> None:
-    data = tmp_path / "d"
-    data.write_text("".join(f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
+    data = tmp_path / "d"  # half of the 2s are 2.5, which is the same class
+    data.write_text("".join(f"{1 if i < 10 else 2 + i % 2 / 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
     balanced = svmkit("train", "-q", "--class-weight", "balanced", data, "-").stdout
     assert balanced == svmkit("train", "-q", "-w1", 2, "-w2", repr(40 / 60), data, "-").stdout
 
