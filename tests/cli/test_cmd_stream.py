@@ -50,7 +50,7 @@ def test_standard_input_a_file_and_a_compressed_one_give_the_same_model(data: Pa
         done = process(*STREAM, "-", model, stdin=content)
         assert (done.returncode, done.stdout) == (0, "")
         assert model.read_bytes() == expected
-    to_stdout = process(*STREAM, "-q", "-", "-", stdin=data.read_bytes())
+    to_stdout = process(*STREAM, "-q", "--passes", 1, "-", "-", stdin=data.read_bytes())
     assert (to_stdout.stdout.encode(), to_stdout.stderr) == (expected, "")
 
 
@@ -113,7 +113,8 @@ def test_a_bad_line_leaves_the_last_snapshot(data: Path, model: Path) -> None:
 def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Path) -> None:
     asked = ("train", "--solver", "pegasos", "--stream", "-t", "0", "-c", "1", "--passes", "2")
     assert "500 examples of weight above 0 came, --rows said 20" in svmkit(*asked, "--rows", "20", data, model).stderr
-    assert "--rows" not in svmkit(*asked, "--rows", "500", data, model).stderr
+    for enough in (("--rows", "500"), ("--rows", "501", "--max-iter", "20")):
+        assert "--rows" not in svmkit(*asked, *enough, data, model).stderr
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,12 @@ def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Pat
         ((*STREAM[1:], "--init", "d"), "no -v, --patience, --init"),
         ((*STREAM[1:], "--holdout", "0.2"), "--holdout 0.2: nothing of a stream can be set aside"),
         ((*STREAM[1:], "--rows", 0), "--rows 0: must be greater than 0"),
+        ((*STREAM[1:], "--rows", 2**63), "--rows: must be below 2^63"),
         ((*STREAM[1:], "--rows", 10**400), "--rows: must be below 2^63"),
         ((*STREAM[1:], "--snapshot-seconds", -1), "--snapshot-seconds -1"),
         ((*STREAM[1:], "--labels", "1,a"), "'1,a': labels are whole numbers"),
         ((*STREAM[1:], "--labels", "3"), "--labels: name at least two"),
+        ((*STREAM[1:], "--labels", f"1,{-(2**31)}"), "a label must be below 2^31 in size"),
     ],
     ids=str,
 )
@@ -202,6 +205,9 @@ def test_a_snapshot_that_cannot_be_written_is_missed_and_no_more(
     done = svmkit(*STREAM, "--snapshot-rows", 100, data, model)
     assert done.returncode == 1
     assert "after 500 examples" in done.stderr
+    monkeypatch.setattr(model_libsvm, "write_model", failing(13))
+    done = svmkit(*STREAM, "-q", data, model)
+    assert (done.returncode, done.stderr) == (1, f"svmkit: can't write {model}: No space left on device\n")
 
 
 def test_what_is_said_of_the_model_after_an_error(data: Path, model: Path) -> None:
