@@ -46,3 +46,10 @@ def test_folds_share_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(folds, "cross_validate", noted)
     assert svmkit("train", "-v", "5", "--time-limit", "100", write_blobs(tmp_path / "d")).returncode == 0
     assert seen == [20.0]
+
+
+def test_seeds_beyond_those_of_svm_trains_generator_go_round(tmp_path: Path) -> None:
+    """With RAND_MAX it would draw nothing but zeros."""
+    ask = ("train", "-q", "-v", "3", write_blobs(tmp_path / "d", n=90))
+    said = [svmkit(*ask, "--seed", seed).stdout for seed in (0, 1, 2**31 - 2, 2**31 - 1)]
+    assert said[2:] == said[:2] != said[1::-1]
