@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,13 @@ def test_a_fraction_is_rounded_to_the_nearest_number(share: str, n: int) -> None
     assert held_out.n == n
 
 
+@pytest.mark.parametrize("share", ["0.04", "0.96"])
+def test_a_fraction_that_leaves_nothing_on_one_side_is_refused(share: str, tmp_path: Path) -> None:
+    """0.48 of 12 examples, which is none, and 11.52, which is all."""
+    done = svmkit("train", "--holdout", share, write_blobs(tmp_path / "d", n=12), tmp_path / "m")
+    assert (done.returncode, done.stderr) == (2, f"svmkit: --holdout {share}: 12 examples leave nothing on one side\n")
+
+
 def test_a_file_that_bears_the_name_of_a_fraction_is_held_out(tmp_path: Path) -> None:
     data = write_blobs(tmp_path / "d")
     write_blobs(tmp_path / "0.25", n=37, seed=3)
@@ -35,3 +43,12 @@ def test_held_out_labels_that_are_not_trained_on_are_told(tmp_path: Path) -> Non
     done = svmkit("train", "-q", "--holdout", tmp_path / "other", data, tmp_path / "m")
     assert done.returncode == 0
     assert "other: 5 of 60 labels, such as 0, are none of those trained on; they count as errors" in done.stderr
+
+
+def test_labels_that_are_one_class_for_training_are_no_strangers(tmp_path: Path) -> None:
+    """1.5 is 1 where it is trained on, and where it is held out."""
+    whole = write_blobs(tmp_path / "whole", classes=(1, -1))
+    (tmp_path / "cut").write_text(re.sub(r"(?m)^(-?1) ", r"\1.5 ", whole.read_text()))
+    for data, other in (("whole", "cut"), ("cut", "whole")):
+        done = svmkit("train", "-q", "--holdout", other, data, "m", cwd=tmp_path)
+        assert (done.returncode, "trained on" in done.stderr) == (0, False)
