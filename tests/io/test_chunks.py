@@ -78,6 +78,16 @@ def test_marks_of_other_encodings_are_named(path: Path) -> None:
         list(read_chunks(str(path)))
 
 
+def test_marks_within_a_file_are_no_marks(path: Path) -> None:
+    """As where files were put together; here a part begins there."""
+    path.write_bytes(b"1 1:1\n\xef\xbb\xbf" + TEXT)
+    with pytest.raises(DataError) as whole:
+        read_dataset(str(path))
+    with pytest.raises(DataError, match="line 2, column 1") as caught:
+        list(read_chunks(str(path), chunk_bytes=6))
+    assert str(caught.value) == str(whole.value)
+
+
 def test_dropped_words_are_told_once(path: Path) -> None:
     path.write_bytes(b"1 1:1\n1 1:1 word\n" * 50)
     told: list[str] = []
