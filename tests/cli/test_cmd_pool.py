@@ -122,13 +122,13 @@ def test_a_killed_run_is_gone_on_with(pool: Path, model: Path, tmp_path: Path) -
 
 
 def test_you_are_asked_and_may_stop(pool: Path, model: Path, tmp_path: Path) -> None:
-    done = process(*TRAIN, "--pool", pool, "--oracle", "-", "/dev/null", model, stdin=b"1\nyes\n+1\n-1\n")
+    done = process(*TRAIN, "--pool", pool, "--oracle", "-", "/dev/null", model, stdin=b"1\n\nyes\n+1\n-1\n")
     assert done.returncode == 0
     rows = [int(line.split()[0]) for line in log_of(model)[1:]]
     assert [line.split()[1] for line in log_of(model)[1:]] == ["1", "1", "-1"]
     features = pool.read_text().splitlines()[rows[0] - 1].removeprefix("? ")
     assert f"svmkit: row {rows[0]}: {features}\nlabel (1 or -1; end of input to stop)? " in done.stderr
-    assert done.stderr.count("label (1 or -1") == 5  # once more after "yes", and at the end
+    assert done.stderr.count("label (1 or -1") == 6  # once more after an empty line and after "yes", and at the end
     assert "3 labels of the pool (3 asked for)" in done.stderr
     assert read_model(str(model)).n_support == 3
 

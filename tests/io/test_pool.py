@@ -46,6 +46,12 @@ def test_long_lines_are_whole(tmp_path: Path) -> None:
     assert [pool.text_of(0), pool.text_of(1)] == [long, "1:1"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_pool_may_begin_with_many_comments(form: str, tmp_path: Path) -> None:
+    pool = Pool(str(write(tmp_path / "p", ["# a longer comment, with 1:1 in it"] * 500 + FORMS[form])), pytest.fail)
+    assert [pool.text_of(row) for row in range(5)] == FEATURES
+
+
 def test_forms_cannot_be_mixed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 3, column 1: '[?]'"):
         Pool(str(write(tmp_path / "p", ["1:1", "? 1:1"])), pytest.fail)
