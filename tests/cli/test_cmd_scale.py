@@ -48,6 +48,30 @@ def test_saved_ranges_do_the_same_to_other_data(data: str, tmp_path: Path) -> No
     assert "no range for 1 features, which are left out: 9" in done.stderr
 
 
+@pytest.mark.parametrize(("count", "listed"), [(10, "10"), (11, "10 …")])
+def test_of_features_without_a_range_ten_are_named(count: int, listed: str, tmp_path: Path) -> None:
+    """Index 0 among them, unless the file has it."""
+    (tmp_path / "r").write_text("x\n-1 1\n90 0 1\n")
+    pairs = " ".join(f"{index}:1" for index in range(count))
+    (tmp_path / "d").write_text(f"1 {pairs} 90:1\n")
+    done = svmkit("scale", "-r", "r", "d", cwd=tmp_path)
+    names = ", ".join(map(str, range(10))) + listed.removeprefix("10")
+    assert done.stdout == "1 90:1\n"
+    assert done.stderr == f"svmkit: warning: r has no range for {count} features, which are left out: {names}\n"
+
+
+def test_the_smallest_normal_number_is_written_and_what_is_below_is_0(tmp_path: Path) -> None:
+    """No reader takes subnormal ones."""
+    (tmp_path / "d").write_text("1 1:0\n1 1:1\n1 1:2\n")
+    done = svmkit("scale", "-q", "-l", "0", "-u", "2.2250738585072014e-308", tmp_path / "d")
+    assert done.stdout == "1\n1 1:0\n1 1:2.2250738585072014e-308\n"
+
+
+def test_as_many_values_as_before_are_not_told_of(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:2 2:5\n-1 1:4 2:1\n")
+    assert svmkit("scale", tmp_path / "d").stderr == ""
+
+
 def test_labels_too(data: str, tmp_path: Path) -> None:
     done = svmkit("scale", "-l", "0", "-y", "10", "20", "-s", tmp_path / "r", data)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["20", "10", "20"]
