@@ -166,8 +166,9 @@ def test_a_report_on_features_beyond_single_precision_is_refused(tmp_path: Path)
     assert "a mapped feature is not finite: scale the data" in done.stderr
 
 
-def test_a_line_whose_features_overflow_is_told(data: Path, tmp_path: Path) -> None:
-    """The map is made of other data, and the line is in a later part of the file."""
+def test_a_line_whose_features_overflow_is_told(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The map is made of other data, and the line is in a later part of the file, in a later part of what was read of it."""
+    monkeypatch.setattr(approx_map, "_VALUES", 4000)
     n = 12_000
     (tmp_path / "far").write_text("1 1:0.5 2:-0.25\n" * n + "-1 1:1e60 2:1e60\n")
     svmkit(
@@ -177,6 +178,20 @@ def test_a_line_whose_features_overflow_is_told(data: Path, tmp_path: Path) -> N
     assert done.returncode == 1
     assert done.stderr == f"svmkit: far, line {n + 1}: a mapped feature is not finite: scale the data\n"
     assert not (tmp_path / "o2").exists()
+
+
+def test_an_example_whose_features_overflow_is_told_where_all_are_read(tmp_path: Path) -> None:
+    """The last one, which is no landmark; as landmarks all would do."""
+    (tmp_path / "d").write_text("1 1:0.5 2:-0.25\n" * 40 + "-1 1:1e60 2:1e60\n")
+    done = svmkit("approx", "--map", "nystroem", "-t", "0", "--landmarks", "uniform", "--dim", "4", "d", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "svmkit: d, example 41: a mapped feature is not finite: scale the data\n"
+
+
+def test_the_default_gamma_of_fourier_features_is_one_over_their_number(data: Path) -> None:
+    """So the data have to be read first."""
+    options = ("approx", "-q", "--map", "fourier", "--dim", "8")
+    assert svmkit(*options, data).stdout == svmkit(*options, "-g", "0.25", data).stdout != ""
 
 
 def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
