@@ -33,6 +33,8 @@ def test_kernel_options_that_are_given_count(old: Path, tmp_path: Path) -> None:
     assert read_model(str(tmp_path / "m")).kernel.gamma == 0.7
     assert svmkit("train", "-q", "-t", "linear", *init).returncode == 0
     assert read_model(str(tmp_path / "m")).kernel.name == "linear"
+    assert svmkit("train", "-q", "-t", "poly", *init).returncode == 0
+    assert read_model(str(tmp_path / "m")).kernel.gamma == 1 / 4  # of another kernel nothing is taken
 
 
 def test_missing_support_vectors_are_told(old: Path, tmp_path: Path) -> None:
@@ -54,9 +56,10 @@ def test_other_names_for_the_classes_are_told(old: Path, tmp_path: Path) -> None
         done = svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m")
         assert done.returncode == 0
         assert ("labels that the model does not know" in done.stderr) == told
-    first = tmp_path / "first"
-    first.write_text("".join(line + "\n" for line in lines if not line.startswith("-")))
-    assert "does not know" not in svmkit("train", "--init", tmp_path / "old.model", first, tmp_path / "m").stderr
+    first = [line for line in lines if not line.startswith("-")]
+    for some in (first, [*lines, "3 1:1"], [*first, "3 cost:0 1:1"]):
+        new.write_text("".join(line + "\n" for line in some))
+        assert "does not know" not in svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m").stderr
 
 
 @pytest.mark.parametrize("solver", ["pegasos", "sbp", "asset"])
