@@ -74,6 +74,15 @@ def test_a_regression_has_no_labels_to_flip(folder: Path) -> None:
     assert "flip" not in told
 
 
+def test_a_one_class_model_has_labels_to_flip_and_none_to_get_wrong(folder: Path) -> None:
+    rows = "".join(f"1 1:{k} 2:{k % 7}\n" for k in range(30))
+    (folder / "o").write_text(f"svm_type one_class\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 30\nrho 1.2\nSV\n{rows}")
+    call = ("approx", "--model", folder / "o", "--basis", "10", "--data", folder / "d", "--json", "-q", folder / "s")
+    report = strict_json(svmkit(*call).stdout)
+    assert isinstance(report["flipped_labels"], int)
+    assert not report.keys() & {"errors", "mse"}
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
