@@ -87,6 +87,9 @@ def test_the_report_and_the_log(pool: Path, model: Path, tmp_path: Path) -> None
     assert notes[-1] == f"# 40 labels: held-out error {100 * found['holdout_error']:.4g} % of 80"
     assert len((tmp_path / "t").read_text().splitlines()) == 6
     assert "completed: 40 labels of the pool (40 asked for)" in done.stderr
+    before = log.read_text()
+    assert "40 labels of the pool (0 asked for)" in svmkit(*TRAIN, "--pool", pool, *args, seed, model).stderr
+    assert log.read_text() == before
 
 
 def test_a_second_run_asks_only_for_what_is_new(pool: Path, model: Path, tmp_path: Path) -> None:

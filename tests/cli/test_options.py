@@ -66,7 +66,18 @@ def test_options_may_follow_the_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["-t", "5"], ["-t", "gauss"], ["-O", "key"], ["-O", "=1"], ["-w1", "x"], ["-c"], ["-h", "2"], ["--bias", "some"]]
+    "args",
+    [
+        ["-t", "5"],
+        ["-t", "２"],
+        ["-t", "gauss"],
+        ["-O", "key"],
+        ["-O", "=1"],
+        ["-w1", "x"],
+        ["-c"],
+        ["-h", "2"],
+        ["--bias", "some"],
+    ],
 )
 def test_bad_values_are_refused(args: list[str]) -> None:
     with pytest.raises(click.UsageError):
