@@ -145,6 +145,15 @@ def test_lambda_is_told_with_the_cost_that_it_stands_for(data: Path, tmp_path: P
     assert curves_of(tmp_path / "out")["smo", 0][-1]["primal"] == trained["primal"]
 
 
+def test_the_numbers_of_the_kernel_are_told(data: Path, tmp_path: Path) -> None:
+    for options, told in (
+        ("-t 1 -d 2 -r 1", "kernel polynomial, gamma 0.25, coef0 1, degree 2;"),
+        ("-t 3 -g 0.1 -r -1", "kernel sigmoid, gamma 0.1, coef0 -1;"),
+    ):
+        svmkit("compare", "--solvers", "smo", *options.split(), data, f"{tmp_path}/out/")
+        assert told in (tmp_path / "out" / "table.md").read_text()
+
+
 def test_seeds_are_runs_of_their_own_where_they_play_a_part(data: Path, tmp_path: Path, hasty: SimpleNamespace) -> None:
     out = tmp_path / "out"
     done = svmkit("compare", "--solvers", "hasty,smo", "--seeds", "3", "--seed", "4", "--holdout", "0.25", data, out)
@@ -163,6 +172,7 @@ def test_seeds_are_runs_of_their_own_where_they_play_a_part(data: Path, tmp_path
     assert (third["solver"], third["bias"]) == ("smo (reference)", "none")
     assert float(first["above optimum"]) > 10 * float(third["above optimum"])
     assert "optimum with no bias: at least" in (out / "table.md").read_text()
+    assert "- seeds: 4 to 6; a solver that draws no random numbers counts once\n" in (out / "table.md").read_text()
 
 
 def test_where_the_exact_solver_was_cut_short_the_optimum_is_found_without_limits(data: Path, tmp_path: Path) -> None:
@@ -312,6 +322,7 @@ def test_an_optimum_is_the_largest_dual_of_its_form() -> None:
     runs.append(made("d", "none", 25, 20, ROWS, reference=True))
     assert optima(runs) == {"free": Optimum(10, "b"), "none": Optimum(20, "d")}
     assert [line["above optimum"] for line in rows_of(table(runs))] == ["2.00e-01", "1.00e-01", "5.00e-01", "2.50e-01"]
+    assert rows_of(table([made("a", "free", 12, 0, ROWS)]))[0]["above optimum"] == "–"  # as where time was up at once
 
 
 def test_a_kernel_that_is_not_definite_has_no_optimum() -> None:
