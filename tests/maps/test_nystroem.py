@@ -80,6 +80,13 @@ def test_eigenvalues_below_the_cut_are_left_out() -> None:
     for cut in (1e-2, 1e-6):
         made = nystroem.fit(some_rows(), Kernel(RBF, 0.1), 120, seed=0, landmarks="uniform", cut=cut)
         assert made.dim == np.count_nonzero(values > cut * values.max())
+        np.testing.assert_allclose(np.linalg.norm(made.projection, axis=0) ** -2, values[::-1][: made.dim])  # largest first
+
+
+def test_eigenvalues_that_are_rounding_are_left_out() -> None:
+    """More landmarks than a linear kernel of five features has dimensions: the others' eigenvalues grow with their number."""
+    rows = Rows.from_dense(points(200, 5, seed=1)[0])
+    assert nystroem.fit(rows, Kernel(LINEAR), 200, seed=0, landmarks="uniform").dim == 5
 
 
 def test_threads_do_not_change_features(threads: None) -> None:
