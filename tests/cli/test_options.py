@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from svmkit.cli.main import COMMANDS, group
 from svmkit.cli.options import key_value, numbered
 from svmkit.cli.train import command as train
 from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
 
 
 def parsed(*args: str) -> dict[str, Any]:
@@ -82,6 +84,41 @@ def test_options_may_follow_the_files() -> None:
 def test_bad_values_are_refused(args: list[str]) -> None:
     with pytest.raises(click.UsageError):
         train.make_context("train", ["data", *args])
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("gamma", (0.0, 1e308), (-1e-300, math.inf)),
+        ("degree", (0, 2**31 - 1), (-1, 2**31)),
+        ("coef0", (-1e308, 1e308), (math.nan,)),
+        ("C", (1e-100, 1e100), (0.0, 9e-101, 1.1e100)),
+        ("lam", (1e-100, 1e100), (0.0, 9e-101, 1.1e100)),
+        ("eps", (1e-300, 1e300), (0.0, math.inf)),
+        ("cache_mb", (1e-300, 1e12), (0.0, 1.1e12)),
+        ("class_weight", (((1, 1e-300),), ((1, 1e300),)), (((1, 0.0),), ((1, math.inf),))),
+        ("max_iter", (1,), (0,)),
+        ("max_evaluations", (1,), (0,)),
+        ("patience", (1,), (0,)),
+        ("time_limit_s", (1e-300,), (0.0,)),
+        ("seed", (0, 2**63 - 1), (-1, 2**63)),
+        ("threads", (0,), (-1,)),
+        ("dim", (1, 2**20), (0, 2**20 + 1)),
+        ("constant", (0.0, 1e15), (-1e-300, 1.1e15)),
+        ("cut", (0.0, 0.999), (-1e-300, 1.0)),
+    ],
+)
+def test_the_ends_of_what_may_be_asked_for(field: str, good: tuple[Any, ...], bad: tuple[Any, ...]) -> None:
+    whole = TrainConfig(kernel="polynomial", map="nystroem")
+    for value in good:
+        dataclasses.replace(whole, **{field: value}).check()
+    for value in bad:
+        with pytest.raises(UsageError):
+            dataclasses.replace(whole, **{field: value}).check()
+
+
+def test_what_a_kernel_does_not_use_may_be_anything() -> None:
+    TrainConfig(kernel="linear", gamma=-1.0, degree=-1).check()
 
 
 def test_readers() -> None:
