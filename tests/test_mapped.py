@@ -151,7 +151,7 @@ def test_a_fourier_model_survives_its_file(config: TrainConfig, n_class: int) ->
         ("version=1", "version=2", "not a feature map that this version"),
         ("dim=64", "dim=many", "`dim` is 'many', not a whole number from 1 to"),
         ("dim=64", "dim=1e300", "`dim` is 1e[+]300, not a whole number"),
-        ("dim=64", "dim=16", "`feature_map` has 16 features, and there is a weight for feature 64"),
+        ("dim=64", "dim=63", "`feature_map` has 63 features, and there is a weight for feature 64"),
         ("gamma=0.3", "gamma=-0.3", "`gamma` is -0.3, not a finite number of 0 or more"),
         (" seed=3", "", "`seed` is missing"),
         (" seed=3", " seed=1.5", "`seed` is 1.5, not a whole number"),

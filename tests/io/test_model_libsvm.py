@@ -199,7 +199,10 @@ def test_numbers_that_libsvm_computes_as_no_numbers_are_read(rho: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "good"),
-    [("1 0:7 ", True), ("1 ", False), ("1 0:0 ", False), ("1 0:1.5 ", False), ("1 1:1 ", False), ("1 0:1 1:2 ", False)],
+    [
+        ("1 0:7 ", True),
+        *((line, False) for line in ("1 ", "1 0:0 ", "1 0:1.5 ", "1 0:2147483648 ", "1 1:1 ", "1 0:1 1:2 ")),
+    ],
 )
 def test_support_vectors_of_a_precomputed_kernel_are_serials(line: str, good: bool) -> None:
     head = "svm_type nu_svr\nkernel_type precomputed\nnr_class 2\ntotal_sv 1\nrho 0\nSV\n"
@@ -290,6 +293,7 @@ PARTS = b"svm_type c_svc\n%bkernel_type linear\nnr_class %d\ntotal_sv 1\nrho %b\
     ("parts", "why"),
     [
         ((b"", 1, b"", b"1", b"", b"1", b"1"), "a model of one class has no support vectors"),
+        ((b"multiclass ovr\n", 2, b"0", b"1 2", b"", b"1 0", b"1"), "of three classes or more"),
         (
             (b"multiclass ovr\n", 3, b"0 0 0", b"1 2 3", b"probA 1 1 1\nprobB 0 0 0\n", b"1 0 0", b"1 1 1"),
             "without probabilities",
