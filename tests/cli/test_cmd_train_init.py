@@ -87,3 +87,14 @@ def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path
     assert done.returncode in (1, 2)
     assert words in done.stderr
     assert not (tmp_path / "m").exists()
+
+
+def test_a_model_of_two_classes_is_a_start_for_more_in_either_way(old: Path, tmp_path: Path) -> None:
+    """It has one machine, whatever --multiclass says of more."""
+    new = tmp_path / "new"
+    new.write_text(old.read_text() + "3 1:9\n3 2:9\n")
+    for way in ("ovo", "ovr"):
+        init = ("--init", tmp_path / "old.model", "--multiclass", way)
+        assert svmkit("train", "-q", "-c", "2", *init, new, tmp_path / way).returncode == 0
+    refused = svmkit("train", "-q", "--init", tmp_path / "ovo", "--multiclass", "ovr", new, tmp_path / "m")
+    assert (refused.returncode, "machines of the kind --multiclass ovo; train with that" in refused.stderr) == (2, True)
