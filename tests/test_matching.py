@@ -76,6 +76,14 @@ def test_values_half_way_between_two_prints_are_found() -> None:
     assert_array_equal(found.place, np.arange(2000))
 
 
+def test_values_rounded_up_to_a_power_of_ten_are_found() -> None:
+    X = np.array([99999999.6, 0.9999999997, -9.9999999999e-5])
+    printed = np.array([1e8, 1.0, -1e-4])
+    assert [f"{value:.8g}" for value in X] == [f"{value:.8g}" for value in printed]
+    found = find(Rows.from_dense(printed[:, None]), Rows.from_dense(X[:, None]), [np.arange(3)])
+    assert_array_equal(found.place, np.arange(3))
+
+
 NINE_DIGITS = st.tuples(st.integers(10**7, 10**8 - 1), st.integers(-290, 280)).map(lambda p: float(f"{p[0]}5e{p[1]}"))
 
 
