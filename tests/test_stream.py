@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -360,3 +361,27 @@ def test_of_several_faults_the_first_row_s_is_told_and_all_before_it_are_learned
     classes, fault = stream._classes_of(Chunk(data, lambda row: f"line {row + 1}"), np.array([1, -1]))
     assert classes.tolist() == [0, 1]
     assert str(fault).startswith("line 3: 1e+200 for feature 1")
+
+
+def test_rows_a_second_are_those_since_the_row_before() -> None:
+    told = [StreamRow(*[0.0] * 9)]
+    learn(data(5000), size=100, listener=Listener(lambda row, due: told.append(row), every_s=1e9))
+    assert [row.rows for row in told] == [0, 1024, 2048, 4096, 5000]
+    for before, row in pairwise(told):
+        assert row.rows_per_s == (row.rows - before.rows) / max(row.seconds - before.seconds, 1e-9)
+
+
+def test_who_does_not_wait_any_longer_hears_of_no_bad_line() -> None:
+    dataset = data(20)
+    dataset.y[0] = 5.0
+    assert learn(dataset, interrupted=lambda: True).status is Status.INTERRUPTED
+    with pytest.raises(DataError, match="line 1: label 5 is none of"):
+        learn(dataset)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
+    weights = np.ones(20)
+    weights[7] = weight
+    with pytest.raises(DataError, match=f"d, line 8: weight {weight:g} is not finite"):
+        learn(replace(data(20), weight=weights))
