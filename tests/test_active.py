@@ -88,6 +88,14 @@ def test_a_signal_during_the_work_at_the_end_is_told(monkeypatch: pytest.MonkeyP
     assert found.status is Status.INTERRUPTED
 
 
+def test_a_budget_of_kernel_values_that_is_met_is_used_up() -> None:
+    seen: list[int] = []
+    course(max_labels=30, on_label=lambda progress, labels: seen.append(progress.kernel_evaluations))
+    found, asked = course(limits=Limits(max_evaluations=seen[20]))
+    assert (found.status, len(asked)) == (Status.MAX_EVALUATIONS, 21)
+    assert seen[19] < seen[20]
+
+
 def test_a_finishing_that_stalls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lasvm, "finish", lambda state, budget: Progress(0, 0, stalled=True))
     assert course(max_labels=10)[0].status is Status.STALLED

@@ -229,6 +229,7 @@ def test_a_standard_input_that_cannot_be_read_leaves_the_model_of_DATA(pool: Pat
         (("--pool", "pool", "--oracle", "labels", "--dim", "9"), "--dim goes with a feature map"),
         (("--pool", "pool", "--oracle", "labels", "--oracle-log", "-"), "--oracle-log -: answers are read from it too"),
         (("--pool", "pool", "--oracle", "labels", "--labels", "99999999999,1"), "a label must be below 2^31"),
+        (("--pool", "pool", "--oracle", "labels", "--labels", "1,1"), "--labels: a pool is of two classes; name both"),
     ],
     ids=str,
 )
