@@ -147,6 +147,7 @@ def test_folds_really_are_trained_side_by_side(limit_s: float | None, most: int,
         with lock:
             running[0] += 1
         both.wait()
+        time.sleep(0.05)  # of those that should not run beside each other, one might be over before the next begins
         seen.append(running[0])
         both.wait()
         with lock:
@@ -157,6 +158,15 @@ def test_folds_really_are_trained_side_by_side(limit_s: float | None, most: int,
     config = replace(CONFIG, time_limit_s=limit_s)
     assert not np.isnan(cross_validate(data, config, folds(data.y, 4, lambda: 0))).any()
     assert seen == [most] * 4
+
+
+def test_a_fold_that_is_interrupted_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its model so far might be right by luck."""
+    start, begun = solvers.solver("smo").start, list[int]()
+    solver_with(monkeypatch, start=lambda *args: begun.append(1) or start(*args))
+    data = classes([60, 60])
+    answers = cross_validate(data, CONFIG, folds(data.y, 4, lambda: 0), interrupted=lambda: bool(begun))
+    assert (len(begun), np.isnan(answers).all()) == (1, True)
 
 
 def test_folds_stop_where_one_fails_or_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
