@@ -16,6 +16,7 @@ import pytest
 
 from svmkit.data import stack
 from svmkit.errors import DataError
+from svmkit.io import files
 from svmkit.io.chunks import read_chunks
 from svmkit.io.libsvm_data import read_dataset
 
@@ -45,6 +46,14 @@ def test_parts_make_up_the_whole(path: Path, packed: str, size: int) -> None:
     lines = [part.where(row) for part in parts for row in range(part.dataset.n)]
     examples = [i + 1 for i, line in enumerate(TEXT.splitlines()) if not line.startswith(b"#")]
     assert lines == [f"{path}, line {line}" for line in examples]
+
+
+@pytest.mark.parametrize("packed", ["bzip2", "xz"])
+def test_zeros_between_compressed_streams_may_come_in_parts(path: Path, packed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_CHUNK", 64)
+    stream = PACKED[packed](TEXT)
+    path.write_bytes(stream + bytes(400) + stream + bytes(80))
+    assert read_dataset(str(path)).n == sum(part.dataset.n for part in read_chunks(str(path))) == 1600
 
 
 @pytest.mark.parametrize("size", [1, 50, 10**7])
