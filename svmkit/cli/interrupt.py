@@ -30,6 +30,19 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
             signal.signal(signum, handler)
 
 
+class Stop:
+    """A handler that ends the command by a KeyboardInterrupt, and knows which signal it was, 0 for none.
+
+    What it cuts short may make another error of that: extension modules that are being loaded do.
+    """
+
+    signum = 0
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self.signum = signum
+        raise KeyboardInterrupt
+
+
 class Interrupts:
     """Inside ``with Interrupts() as stop:`` the first signal only makes ``stop.interrupted()`` true."""
 

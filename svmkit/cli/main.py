@@ -16,7 +16,7 @@ import click
 
 from svmkit import __version__
 from svmkit.cli import streams
-from svmkit.cli.interrupt import handling
+from svmkit.cli.interrupt import Stop, handling
 from svmkit.errors import SvmkitError
 
 COMMANDS = {
@@ -93,11 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(action: Callable[[], Any]) -> int:
     """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
     streams.settle()
-    with handling({signal.SIGTERM: _terminate, signal.SIGINT: signal.default_int_handler}):
-        return _exit_code(action)
+    stop = Stop()
+    with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
+        return _exit_code(action, stop)
 
 
-def _exit_code(action: Callable[[], Any]) -> int:
+def _exit_code(action: Callable[[], Any], stop: Stop) -> int:
     try:
         code = int(action() or 0)
         sys.stdout.flush()
@@ -109,11 +110,13 @@ def _exit_code(action: Callable[[], Any]) -> int:
     except SvmkitError as error:
         return _say(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("stopped before it was done", 130)
+        return _say_stopped(stop)
     except BrokenPipeError:  # whoever read our output has seen enough
         streams.forget(sys.stdout)
         return 1
     except Exception as error:
+        if stop.signum:
+            return _say_stopped(stop)
         if isinstance(error, OSError):
             streams.forget(sys.stdout)
         return _say(streams.complaint(error), 1)
@@ -124,5 +127,5 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _terminate(signum: int, frame: object) -> None:
-    sys.exit(128 + signum)
+def _say_stopped(stop: Stop) -> int:
+    return _say("stopped before it was done", 128 + (stop.signum or signal.SIGINT))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
-from svmkit.cli.interrupt import handling
+from svmkit.cli.interrupt import Stop, handling
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
     if argv is None:
         streams.leave(run_tool(name, usage, body, sys.argv[1:]))
     streams.settle()
-    stop = signal.default_int_handler  # for SIGTERM too, so that temporary files go
+    stop = Stop()
     with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
-        return _exit_code(name, usage, body, list(argv))
+        return _exit_code(name, usage, lambda: body(list(argv)), stop)
 
 
-def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: list[str]) -> int:
+def _exit_code(name: str, usage: str, action: Callable[[], None], stop: Stop) -> int:
     try:
-        body(argv)
+        action()
         _flush()
         return 0
     except Usage as error:
@@ -45,11 +45,11 @@ def _exit_code(name: str, usage: str, body: Callable[[list[str]], None], argv: l
     except SvmkitError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
-        return _fail(f"\n{name}: interrupted before it was done")
+        return _fail_stopped(name)
     except BrokenPipeError:
         return _fail(f"{name}: standard output was closed by its reader before all was written")
     except Exception as error:
-        return _fail(f"{name}: {streams.complaint(error)}")
+        return _fail_stopped(name) if stop.signum else _fail(f"{name}: {streams.complaint(error)}")
     finally:
         for listener in _listening:
             listener.end()
@@ -133,6 +133,10 @@ def _fail(text: str) -> int:
     _flush()
     streams.tell(text)
     return 1
+
+
+def _fail_stopped(name: str) -> int:
+    return _fail(f"\n{name}: interrupted before it was done")
 
 
 def _flush() -> None:
