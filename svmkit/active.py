@@ -112,6 +112,10 @@ class Learner:
         row = self.solver.choose(self.state)
         return row if row < 0 else row - self.first
 
+    def missing(self) -> Ints:
+        """The labels that no example has so far."""
+        return self.labels[[not (self.y == side).any() for side in (1.0, -1.0)]]
+
     def put_back(self) -> None:
         """Takes the choice back."""
         self.solver.put_back(self.state)

@@ -112,6 +112,6 @@ class TrainConfig:
             ("--bias", self.bias in (None, *BIASES), f"unknown bias {self.bias!r}"),
         ]
         for label, factor in self.class_weight:
-            good = factor > 0 and math.isfinite(factor)
-            out.append((f"-w{label}", good, f"weight {factor:g} must be greater than 0"))
+            out.append((f"-w{label}", math.isfinite(factor), f"weight {factor} is not a finite number"))
+            out.append((f"-w{label}", factor > 0, f"weight {factor:g} must be greater than 0"))
         return out

@@ -51,13 +51,14 @@ class Listener:
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What a stream ends with; ``rows`` are those learned, in all passes."""
+    """What a stream ends with; ``rows`` are those learned, in all passes; of the labels ``missing`` none came."""
 
     model: Model
     status: Status
     rows: int
     seconds: float
     last: StreamRow
+    missing: Ints
 
 
 def learn_stream(
@@ -88,7 +89,7 @@ def learn_stream(
             break
     status = status or machines.finish(course.given_up)
     row = course.report(due=False)
-    return StreamResult(machines.model(), status, course.rows, row.seconds, row)
+    return StreamResult(machines.model(), status, course.rows, row.seconds, row, machines.labels[~course.came])
 
 
 class _Course:
@@ -99,6 +100,7 @@ class _Course:
         self._clock = Clock()
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
+        self.came = np.zeros(len(machines.labels), dtype=bool)
         self._budget = self._least_call = _LEAST_CALL * max(1, len(machines.labels) // 2)
         self._mark, self._looks = 1024, Marks(1, 1.01)
         self._told_at, self._told_rows = 0.0, 0
@@ -119,6 +121,7 @@ class _Course:
             began = self.seconds()
             wrong = self._learn(chunk, used[first:last], classes)
             self.rows += last - first
+            self.came[classes[used[first:last]]] = True
             if fresh:
                 self._count(wrong)
             self._pace(self.seconds() - began, last - first)

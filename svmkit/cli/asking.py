@@ -160,6 +160,7 @@ def train_pool(
             written = result.last.labels > 0 or learner.first > 0  # else an older MODEL is worth more
             if written:
                 write_model(model, result.model)
+                report.warn_of_missing(learner.missing(), reporter)
         _report(result, model if written else None, log_path, held_out, as_json, reporter)
     code = report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
     if dialogue.failure is not None:

@@ -84,8 +84,8 @@ def _read_labels(text: str) -> tuple[int, ...]:
         labels = tuple(int(word) for word in text.split(","))
     except ValueError:
         raise click.BadParameter(f"{text!r}: labels are whole numbers with commas between") from None
-    if max(map(abs, labels)) >= 2**31:
-        raise click.BadParameter(f"{text!r}: a label must be below 2^31 in size")
+    if not all(-(2**31) <= label < 2**31 for label in labels):
+        raise click.BadParameter(f"{text!r}: a label must lie in −2^31 … 2^31 − 1")
     return labels
 
 
@@ -160,7 +160,9 @@ def train_stream(
         if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
             what = f"{came:,} examples of weight above 0 came, --rows said {said:,}"
             reporter.warn(f"{what}; where C is related to λ, it is by what --rows said")
-        _report(result, saved, held_out, as_json, reporter)
+        if result.rows:
+            report.warn_of_missing(result.missing, reporter)
+        _report(result, asked, saved, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 
 
@@ -193,7 +195,7 @@ def _learn(
             if writer is not None:
                 writer.write(row)
             if due and not reporter.quiet:
-                reporter.note(_line(row))
+                reporter.note(_line(row, asked))
 
         return learn_stream(
             machines,
@@ -236,18 +238,22 @@ class _Snapshots:
         return f"{self.path} was not written; --snapshot-rows or --snapshot-seconds would have kept the model so far"
 
 
-def _line(row: StreamRow) -> str:
+def _line(row: StreamRow, asked: StreamOptions) -> str:
     return (
-        f"{row.seconds:.0f} s, {row.rows:,} examples, {row.rows_per_s:,.0f} a second, {_errors(row)}, "
+        f"{row.seconds:.0f} s, {row.rows:,} examples, {row.rows_per_s:,.0f} a second, {_errors(row, asked)}, "
         f"{report.counted(row.n_support, 'support vector')}, {row.memory_mb:,.0f} MB"
     )
 
 
-def _errors(row: StreamRow) -> str:
-    return f"error {100 * row.error:.4g} % before learning (last {row.window:,}: {100 * row.window_error:.4g} %)"
+def _errors(row: StreamRow, asked: StreamOptions) -> str:
+    """Later passes see nothing new."""
+    of = "in the first pass " if (asked.passes or 1) > 1 else ""
+    return f"error {100 * row.error:.4g} % {of}before learning (last {row.window:,}: {100 * row.window_error:.4g} %)"
 
 
-def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+def _report(
+    result: StreamResult, asked: StreamOptions, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter
+) -> None:
     row = result.last
     values: dict[str, Any] = {
         "status": result.status.value,
@@ -263,7 +269,7 @@ def _report(result: StreamResult, saved: _Snapshots, held_out: Dataset | None, a
         "model": saved.path if saved.written else None,
     }
     done = report.ended(result.status)
-    line = f"{done} in {row.seconds:.3g} s: {report.counted(row.rows, 'example')}, {_errors(row)}, "
+    line = f"{done} in {row.seconds:.3g} s: {report.counted(row.rows, 'example')}, {_errors(row, asked)}, "
     line += report.counted(result.model.n_support, "support vector")
     where = "model on stdout" if saved.path == "-" else f"{saved.path} written"
     line += f"; {where if saved.written else 'no model written'}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from svmkit.certificate import Certificate
     from svmkit.cli.interrupt import Interrupts
     from svmkit.cli.progress import Reporter
-    from svmkit.data import Dataset
+    from svmkit.data import Dataset, Ints
     from svmkit.fit import FitResult
     from svmkit.model import Model
     from svmkit.solvers.base import SolverResult
@@ -44,6 +44,12 @@ def exit_code(status: Status, lost: list[str], stop: Interrupts, *, strict: bool
     if lost:
         return 1
     return 3 if strict and not complete(status) else 0
+
+
+def warn_of_missing(labels: Ints, reporter: Reporter) -> None:
+    """Warns of the ``labels`` that were named, and that no example had."""
+    for label in labels.tolist():
+        reporter.warn(f"no example had the label {label}: nothing tells its class from the others")
 
 
 def complete(status: Status) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable
 
@@ -13,8 +12,6 @@ from svmkit.io.files import map_bytes
 from svmkit.io.libsvm_data import example_starts, parse_dataset
 from svmkit.io.sparse_text import Text
 
-_COMMENTS = re.compile(rb"[ \t]*#.*\n?")
-
 
 class Pool:
     """``dataset`` has nan for every label; ``text_of(row)`` is what stands in the file of a row, without a label."""
@@ -22,10 +19,10 @@ class Pool:
     def __init__(self, path: str, on_warning: Callable[[str], None]) -> None:
         """Reads the file; raises DataError as ``libsvm_data.read_dataset``. A number for a label is not looked at."""
         self._text = map_bytes(path)
-        self._labelled = _begins_with_label(self._text)
+        self._starts = example_starts(self._text)
+        self._labelled = _begins_with_label(self._text[int(self._starts[0]) :] if len(self._starts) else self._text)
         dataset = parse_dataset(self._text, path, labels=self._labelled, unknown_labels=True, on_warning=on_warning)
         self.dataset = Dataset(rows=dataset.rows, y=np.full(dataset.n, np.nan), weight=dataset.weight, source=path)
-        self._starts = example_starts(self._text)
 
     @property
     def n(self) -> int:
@@ -48,10 +45,6 @@ class Pool:
 
 
 def _begins_with_label(text: Text) -> bool:
-    """Whether the first word of the first example is no pair."""
-    head = text[: 1 << 16].tobytes()
-    at = 0
-    while found := _COMMENTS.match(head, at):
-        at = found.end()
-    word = head[at:].split(maxsplit=1)
+    """Whether the first word is no pair."""
+    word = text[: 1 << 16].tobytes().split(maxsplit=1)
     return not word or b":" not in word[0]

@@ -92,6 +92,13 @@ def test_the_report_and_the_log(pool: Path, model: Path, tmp_path: Path) -> None
     assert log.read_text() == before
 
 
+def test_a_class_that_no_answer_names_is_told(pool: Path, model: Path) -> None:
+    (pool.parent / "labels").write_text(300 * "1\n")
+    done = svmkit(*TRAIN, "-q", "--pool", pool, "--oracle", pool.parent / "labels", "--max-labels", 5, "/dev/null", model)
+    assert done.returncode == 0
+    assert done.stderr == "svmkit: warning: no example had the label -1: nothing tells its class from the others\n"
+
+
 def test_a_second_run_asks_only_for_what_is_new(pool: Path, model: Path, tmp_path: Path) -> None:
     expected = learned(pool, model, "--oracle", tmp_path / "labels", "--max-labels", 80)
     whole = log_of(model)
@@ -228,7 +235,7 @@ def test_a_standard_input_that_cannot_be_read_leaves_the_model_of_DATA(pool: Pat
         (("--pool", "pool", "--oracle", "labels", "--max-iter", "9"), "--max-iter: what ends the learning of a pool is"),
         (("--pool", "pool", "--oracle", "labels", "--dim", "9"), "--dim goes with a feature map"),
         (("--pool", "pool", "--oracle", "labels", "--oracle-log", "-"), "--oracle-log -: answers are read from it too"),
-        (("--pool", "pool", "--oracle", "labels", "--labels", "99999999999,1"), "a label must be below 2^31"),
+        (("--pool", "pool", "--oracle", "labels", "--labels", "99999999999,1"), "a label must lie in −2^31"),
         (("--pool", "pool", "--oracle", "labels", "--labels", "1,1"), "--labels: a pool is of two classes; name both"),
     ],
     ids=str,

@@ -87,6 +87,22 @@ def test_several_classes_are_named(model: Path, tmp_path: Path) -> None:
         assert (found.labels.tolist(), found.multiclass) == ([4, 2, 9], multiclass)
 
 
+def test_a_class_that_never_comes_is_told(model: Path, tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "three", n=60, classes=(4, 2))
+    done = svmkit(*STREAM, "-q", "--labels", "4,2,9", data, model)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "svmkit: warning: no example had the label 9: nothing tells its class from the others\n"
+
+
+def test_of_several_passes_the_error_is_the_first_ones(data: Path, model: Path) -> None:
+    once, thrice = (svmkit(*STREAM, "--json", "--passes", n, data, model) for n in (1, 3))
+    reports = [strict_json(done.stdout) for done in (once, thrice)]
+    assert [found["rows"] for found in reports] == [500, 1500]
+    assert reports[0]["error"] == reports[1]["error"]
+    assert "% in the first pass before learning (last 500: " in thrice.stderr
+    assert "% before learning (last 500: " in once.stderr
+
+
 def test_passes_read_the_file_again(data: Path, model: Path) -> None:
     doubled = data.with_name("twice")
     doubled.write_bytes(2 * data.read_bytes())
@@ -136,7 +152,7 @@ def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Pat
         ((*STREAM[1:], "--snapshot-seconds", -1), "--snapshot-seconds -1"),
         ((*STREAM[1:], "--labels", "1,a"), "'1,a': labels are whole numbers"),
         ((*STREAM[1:], "--labels", "3"), "--labels: name at least two"),
-        ((*STREAM[1:], "--labels", f"1,{-(2**31)}"), "a label must be below 2^31 in size"),
+        ((*STREAM[1:], "--labels", f"1,{-(2**31) - 1}"), "a label must lie in −2^31 … 2^31 − 1"),
     ],
     ids=str,
 )

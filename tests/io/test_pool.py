@@ -48,7 +48,7 @@ def test_long_lines_are_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_pool_may_begin_with_many_comments(form: str, tmp_path: Path) -> None:
-    pool = Pool(str(write(tmp_path / "p", ["# a longer comment, with 1:1 in it"] * 500 + FORMS[form])), pytest.fail)
+    pool = Pool(str(write(tmp_path / "p", ["# a longer comment, with 1:1 in it"] * 3000 + FORMS[form])), pytest.fail)
     assert [pool.text_of(row) for row in range(5)] == FEATURES
 
 

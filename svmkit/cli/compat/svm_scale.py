@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -64,6 +65,9 @@ def parse(argv: list[str]) -> Call:
                 raise Usage("unknown option")
     if not call.upper > call.lower or (call.label_limits and not call.label_limits[1] > call.label_limits[0]):
         raise SvmkitError("inconsistent lower/upper specification")
+    for limit in (call.lower, call.upper, *(call.label_limits or ())):
+        if not math.isfinite(limit):
+            raise SvmkitError(f"ERROR: the limit {limit} is not a finite number")
     if call.save == "-":
         raise SvmkitError("cannot save ranges to standard output (-s -): the scaled data go there")
     if call.restore is not None and call.save is not None:

@@ -177,6 +177,7 @@ WRITTEN = {
     "-t 4 two": ("", "Wrong input format: first column must be 0:sample_serial_number"),
     "-c inf two": ("", "ERROR: -c: inf is not a finite number"),
     "-w1 0 two": ("", "ERROR: -w1: weight 0 must be greater than 0"),
+    "-w1 1e400 two": ("", "ERROR: -w1: weight inf is not a finite number"),
     "two folder/sub/m": ("", "can't save model to file folder/sub/m"),
     "folder": ("", "can't open input file folder"),
     "empty": ("", "Wrong input format at line 1"),
