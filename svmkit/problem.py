@@ -81,6 +81,16 @@ class Problem:
         """Number of examples."""
         return self.rows.n
 
+    @property
+    def lam(self) -> float:
+        """λ of the λ-form, 1/(n·mean C)."""
+        return 1.0 / (self.n * float(self.upper.mean()))
+
+    @property
+    def omega(self) -> Floats:
+        """Weights of losses in the λ-form, C_i/mean C (n,)."""
+        return self.upper / float(self.upper.mean())
+
     def dual(self) -> DualQP:
         """C-SVC: p = −1, s = y."""
         return DualQP(

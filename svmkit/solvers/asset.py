@@ -153,8 +153,7 @@ def progress(state: _Online) -> Progress:
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state at w = 0, b = 0. Raises UsageError for an option that cannot be."""
     _check(options)
-    mean = float(problem.upper.mean())
-    lam, omega, n = 1.0 / (problem.n * mean), problem.upper / mean, problem.n
+    lam, omega, n = problem.lam, problem.omega, problem.n
     rows, names = narrowed(problem.rows)
     square = rows.sqnorms()
     free = problem.bias == "free"

@@ -128,8 +128,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state at w = 0. Raises UsageError for an option that cannot be."""
     linear = problem.kernel.kind == LINEAR
     _check(options, linear)
-    mean = float(problem.upper.mean())
-    flags, omega = _flags(options, 1.0 / (problem.n * mean)), problem.upper / mean
+    flags, omega = _flags(options, problem.lam), problem.omega
     constant = options.bias if problem.bias == "free" else 0.0
     form: _Kernel | linear_steps.State
     if linear:

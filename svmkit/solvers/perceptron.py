@@ -114,7 +114,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         options=options,
         seed=seed,
         engine=engine,
-        omega=np.where(diagonal(problem.rows, problem.kernel) == 0, 0.0, problem.upper / problem.upper.mean()),
+        omega=np.where(diagonal(problem.rows, problem.kernel) == 0, 0.0, problem.omega),
         beta=np.zeros(n),
         late=np.zeros(n),
         counts=np.zeros(loops.COUNTS, np.int64),

@@ -132,7 +132,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     in_order = bool((order == np.arange(n)).all())
     engine = Engine(problem.rows if in_order else problem.rows.take(order), problem.kernel)
     diagonal = engine.diagonal()
-    weight = (problem.upper / problem.upper.mean())[order]
+    weight = problem.omega[order]
     largest = float(np.abs(diagonal).max(initial=0.0))
     kept = "f4" if _SMALLEST < largest < _LARGEST else engine.packed.real
     room = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize))

@@ -126,8 +126,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     """A fresh state at α = 0 with the first sample drawn. Raises UsageError for an option that cannot be."""
     _check(options)
     n = problem.n
-    common = float(problem.upper.mean())
-    lam = 1.0 / (common * n)
+    lam = problem.lam
     order = permutation(seed, _SAMPLE, n)
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
@@ -138,7 +137,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         eps=eps,
         seed=seed,
         lam=lam,
-        weight=problem.upper / common,
+        weight=problem.omega,
         order=order,
         place=place,
         gram=GrowingGram(gram_engine(problem.rows, problem.kernel), min(n, options.sample)),

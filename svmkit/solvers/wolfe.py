@@ -116,16 +116,14 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     solution while the first is under way. Raises UsageError for an option that cannot be."""
     _check(options)
     n, zero = problem.n, np.zeros(problem.n)
-    common = float(problem.upper.mean())
-    weight = problem.upper / common / n
     state = _State(
         problem=problem,
         options=options,
         eps=eps,
         columns=KeptColumns(gram_engine(problem.rows, problem.kernel), options.cache_mb),
         evaluations=0,
-        lam=1.0 / (common * n),
-        weight=weight,
+        lam=problem.lam,
+        weight=problem.omega / n,
         order=permutation(seed, 0, n),
         alpha=zero.copy(),
         response=zero.copy(),
