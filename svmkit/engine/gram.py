@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import both_precisions
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.kernels import Engine
+from svmkit.engine.kernels import Engine, afresh
 from svmkit.problem import PRECOMPUTED, Kernel
 
 #: Members whose sums a piece of a product holds: they stay in the first-level cache.
@@ -78,6 +78,20 @@ class GrowingGram:
         Sums in float64. K is symmetric, so its rows are read in memory order.
         """
         _add_kept(self._room, places, weights, first, len(self.rows), out)
+
+    def product(self, weights: Floats) -> Floats:
+        """K[S, S] @ weights (s,), where these are not 0."""
+        out, used = np.zeros(len(weights)), np.flatnonzero(weights)
+        self.apply(used, weights[used], out)
+        return out
+
+    def products_in_float64(self, *weights: Floats) -> list[Floats]:
+        """K[S, S] @ each of ``weights`` (s,), from float64 kernel values: those that are kept, or else new ones."""
+        if self._room.dtype == float64:
+            return [self.product(each) for each in weights]
+        found, evaluations = afresh(self.engine.rows.take(self.rows), self.engine.kernel, *weights)
+        self.engine.evaluations += evaluations
+        return found
 
 
 class KeptColumns:

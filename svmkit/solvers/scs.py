@@ -36,7 +36,6 @@ import numpy as np
 from svmkit.data import Floats, Ints
 from svmkit.engine.conjugate import FRESH, LENGTHEN, MOST_LOOKS, NOISE, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
-from svmkit.engine.kernels import afresh
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution
@@ -366,10 +365,9 @@ def _objective(state: _State, alpha: _Function) -> float:
 
 def _look_again(state: _State) -> None:
     """Ends the run, if the gap is within eps by fresh kernel values; else p and v begin anew from them."""
-    S, s, alpha = state.gram.rows, _size(state), state.alpha
+    s, alpha = _size(state), state.alpha
     bound_at = np.zeros(s) if state.bound_at is None else state.bound_at
-    (alpha.response, K_bound), evaluations = afresh(state.problem.rows.take(S), state.problem.kernel, alpha.coef, bound_at)
-    state.gram.engine.evaluations += evaluations
+    alpha.response, K_bound = state.gram.products_in_float64(alpha.coef, bound_at)
     state.bound = _dual_value(state, _Function(bound_at, K_bound))
     state.gap = relative_gap(_objective(state, alpha), state.bound)
     state.looks += 1
@@ -377,9 +375,7 @@ def _look_again(state: _State) -> None:
     state.stalled = not state.done and state.looks == MOST_LOOKS
     if not state.done:
         hinge = _hinges(state, alpha)
-        places = np.flatnonzero(hinge)
-        state.at, state.hinge = alpha, _Function(hinge, np.zeros(s))
-        state.gram.apply(places, hinge[places], state.hinge.response)
+        state.at, state.hinge = alpha, _Function(hinge, state.gram.product(hinge))
         state.mean = _sum(1.0, state.hinge, 0.0, state.hinge)
         state.p = _sum(state.lam, alpha, -1.0 / s, state.hinge)
 
