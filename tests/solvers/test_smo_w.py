@@ -1,4 +1,4 @@
-"""Block SMO's way by w under polynomials of few features; test_smo.py has it for the linear kernel."""
+"""Block SMO's way by w under polynomials of few features; test_smo_w_linear.py has it for the linear kernel."""
 
 from __future__ import annotations
 
