@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 
 
 class Status(Enum):
-    """How a run ended. CONVERGED: the stated tolerance is met; by freshly computed kernel values, where a solver is exact."""
+    """How a run ended. CONVERGED: the stated tolerance is met, by freshly computed kernel values."""
 
     CONVERGED = "CONVERGED"
     COMPLETED = "COMPLETED"  # a fixed-budget method ran its course

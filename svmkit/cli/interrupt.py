@@ -49,6 +49,7 @@ class Interrupts:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.signum = 0
+        self._before: dict[int, Any] = {}
         self._handling = handling({signal.SIGINT: self._handle, signal.SIGTERM: self._handle})
 
     def interrupted(self) -> bool:
@@ -61,6 +62,7 @@ class Interrupts:
         return 128 + self.signum if self.signum else 0
 
     def __enter__(self) -> Interrupts:
+        self._before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
         self._handling.__enter__()
         return self
 
@@ -71,9 +73,7 @@ class Interrupts:
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.signum:
-            if signum == signal.SIGINT:
-                raise KeyboardInterrupt
-            raise SystemExit(128 + signum)
+            self._before[signum](signum, frame)
         self.signum = signum
         if not self.quiet:
             with suppress(OSError):  # full, or its reader has gone

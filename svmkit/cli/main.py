@@ -116,6 +116,7 @@ def _exit_code(action: Callable[[], Any], stop: Stop) -> int:
         return 1
     except Exception as error:
         if stop.signum:
+            streams.tell("")  # as click does when it is not in an extension module's way
             return _say_stopped(stop)
         if isinstance(error, OSError):
             streams.forget(sys.stdout)

@@ -47,9 +47,9 @@ def exit_code(status: Status, lost: list[str], stop: Interrupts, *, strict: bool
 
 
 def warn_of_missing(labels: Ints, reporter: Reporter) -> None:
-    """Warns of the ``labels`` that were named, and that no example had."""
+    """Warns of the ``labels`` that were named, and that no example had of those learned."""
     for label in labels.tolist():
-        reporter.warn(f"no example had the label {label}: nothing tells its class from the others")
+        reporter.warn(f"no example that was learned had the label {label}: nothing tells its class from the others")
 
 
 def complete(status: Status) -> bool:

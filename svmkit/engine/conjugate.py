@@ -21,9 +21,9 @@ from svmkit.data import Floats
 from svmkit.errors import UsageError
 
 #: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
-NOISE = 1e-6
+_NOISE = 1e-6
 #: So often, at most, is a gap looked at again that rounding has made too small.
-MOST_LOOKS = 3
+_MOST_LOOKS = 3
 #: The share of the gap that ‖d‖²/2λ must make up, or directions of before are dropped.
 FRESH = 0.6
 #: A step is first tried at this many times the last one.
@@ -140,6 +140,34 @@ def relative_gap(f: float, bound: float) -> float:
     At small C the optimum lies just below 1, and a gap small against f would let α = 0 pass for it.
     """
     return (f - bound) / max(min(f, 1.0 - bound), _ROUNDING)
+
+
+@dataclass
+class Looks:
+    """Looks at a gap by fresh kernel values, and what they have said: the run is ``done``; or has ``stalled``, since rounding
+    hides the rest; or the kernel is ``indefinite``, and there is nothing to claim.
+
+    ``bound`` is the best dual value that they have seen, at ``bound_at``.
+    """
+
+    bound: float = 0.0
+    bound_at: Floats | None = None
+    least: float = np.inf
+    count: int = 0
+    done: bool = False
+    stalled: bool = False
+    indefinite: bool = False
+
+    def take(self, f: float, bound: float, bound_at: Floats, eps: float) -> float:
+        """One more, at a point of objective f; returns the relative gap."""
+        gained = bound > self.bound or f < self.least
+        if bound > self.bound:
+            self.bound, self.bound_at = bound, bound_at
+        self.least, self.count = min(self.least, f), self.count + 1
+        gap = relative_gap(f, self.bound)
+        self.indefinite, self.done = gap < -_NOISE, -_NOISE <= gap <= eps
+        self.stalled = gap > eps and (self.count == _MOST_LOOKS or not gained)
+        return gap
 
 
 @compiled("void(f8[:, :], f8[:], f8[:])", ORDERED)

@@ -159,7 +159,7 @@ def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: 
 
 
 def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], int]:
-    """K·p of each of ``points`` (n,), by float64 kernel values; and how many of these it took.
+    """K·p of each of ``points`` (n,), by float64 kernel values; and how many of these count for it.
 
     What a run has added up has its rounding, and that of float32 values: much, where C is large.
     """

@@ -60,7 +60,8 @@ class Options:
 
     epochs: float = field(default=100.0, metadata={"help": "N: times n examples are drawn"})
     burn_in: float = field(
-        default=0.5, metadata={"help": "N̄: the share of the steps whose iterates are left out of the average"}
+        default=0.5,
+        metadata={"help": "N̄: the share of the steps whose iterates are left out of the average (none on a stream)"},
     )
     step: float = field(default=0.1, metadata={"help": "θ: multiplies the step lengths D_X/(D_G √j) of the free bias"})
     bound: float = field(

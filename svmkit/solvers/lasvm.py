@@ -7,8 +7,9 @@ Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A 
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
           pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients. budget N:
           when |S| > N, the oldest member of the larger class leaves, its α passed on to extremes with room, so Σ α stays 0
-Stops     after ``epochs`` passes and the finishing: steps in S until no pair violates by more than eps
-Memory    cache_mb of kernel values among S; the packed rows (from a stream: those of S)
+Stops     after ``epochs`` passes and the finishing: steps in S until no pair violates by more than eps; of more than 1,024 rows
+          by float32 kernel values, whose sums may be off by more where C is large: the certificate tells
+Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S)
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
 The order of examples is known ahead, or each is chosen: lasvm_selection.py. Kernel values count where the algorithm uses one
@@ -50,7 +51,9 @@ class Options:
 
     epochs: int = field(default=1, metadata={"help": "passes over the examples"})
     selection: str = field(default="random", metadata={"help": "which example is next: random, gradient, active or autoactive"})
-    candidates: int = field(default=50, metadata={"help": "examples that gradient and active choose one from"})
+    candidates: int = field(
+        default=50, metadata={"help": "examples that gradient and active choose one from (not on a stream)"}
+    )
     delta_max: float = field(
         default=inf, metadata={"help": "reprocess after each example until no violation in S is larger (inf: once)"}
     )

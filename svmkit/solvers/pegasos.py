@@ -71,7 +71,9 @@ class Options:
     projection: bool = field(default=True, metadata={"help": "keep w in the ball of radius 1/√λ, where the optimum lies"})
     hold_step: bool = field(default=False, metadata={"help": "t grows only after steps with a margin below 1"})
     bias: float = field(default=1.0, metadata={"help": "the constant feature that stands for a bias, with --bias free"})
-    responses: str = field(default="all", metadata={"help": "all: kept for every example; demand: summed over support vectors"})
+    responses: str = field(
+        default="all", metadata={"help": "all: kept for every example; demand: summed over support vectors (as on a stream)"}
+    )
 
 
 @dataclass

@@ -34,7 +34,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, MOST_LOOKS, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, Line, Looks, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
@@ -115,10 +115,8 @@ class _State:
     bound_at: Floats | None = None
     gap: float = np.nan
     steps: int = 0
-    looks: int = 0
-    done: bool = False
+    looks: Looks = field(default_factory=Looks)
     completed: bool = False
-    stalled: bool = False
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
@@ -169,7 +167,7 @@ def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more iterations; one, while S grows: the next then takes longer than any before."""
     size = _size(state)
     for _ in range(budget):
-        if state.done or state.completed or state.stalled or _size(state) > size:
+        if state.looks.done or state.looks.stalled or state.completed or _size(state) > size:
             break
         state.steps += 1
         _iterate(state)
@@ -177,9 +175,9 @@ def advance(state: _State, budget: int) -> Progress:
         steps=state.steps,
         kernel_evaluations=state.gram.engine.evaluations,
         gap=state.gap,
-        done=state.done,
+        done=state.looks.done,
         completed=state.completed,
-        stalled=state.stalled,
+        stalled=state.looks.stalled,
         n_support=int(np.count_nonzero(state.alpha.coef)),
     )
 
@@ -368,12 +366,12 @@ def _look_again(state: _State) -> None:
     s, alpha = _size(state), state.alpha
     bound_at = np.zeros(s) if state.bound_at is None else state.bound_at
     alpha.response, K_bound = state.gram.products_in_float64(alpha.coef, bound_at)
-    state.bound = _dual_value(state, _Function(bound_at, K_bound))
-    state.gap = relative_gap(_objective(state, alpha), state.bound)
-    state.looks += 1
-    state.done = -NOISE <= state.gap <= state.eps
-    state.stalled = not state.done and state.looks == MOST_LOOKS
-    if not state.done:
+    value = _dual_value(state, _Function(bound_at, K_bound))
+    state.gap = state.looks.take(_objective(state, alpha), value, bound_at, state.eps)
+    state.bound, state.bound_at = state.looks.bound, state.looks.bound_at
+    out_of_steps = state.steps >= state.options.iterations
+    state.completed = not (state.looks.done or state.looks.stalled) and (state.looks.indefinite or out_of_steps)
+    if not (state.looks.done or state.looks.stalled or state.completed):
         hinge = _hinges(state, alpha)
         state.at, state.hinge = alpha, _Function(hinge, state.gram.product(hinge))
         state.mean = _sum(1.0, state.hinge, 0.0, state.hinge)

@@ -174,7 +174,9 @@ def note(state: State) -> bool:
 
 
 def return_to_the_best(state: State) -> None:
-    """At the end of a run that has stalled: to the β of the least primal objective, or to w where its own is clearly less."""
+    """At the end of a run that has stalled: to the β of the least primal objective; to w where its own is clearly less, or
+    where sums over support vectors drown.
+    """
     for beta in (current_beta(state), state.calmest):
         if beta is not None:
             take(state, beta)
@@ -184,6 +186,8 @@ def return_to_the_best(state: State) -> None:
     by_w, state.by_w = state.by_w, None
     if by_w is not None and primal_of(state.problem, by_w) < (1.0 - NOISE) * primal_of(state.problem, solution_of(state)):
         state.by_w = by_w
+    elif drowned(state):
+        state.by_w = as_w(state)
 
 
 def primal_of(problem: Problem, found: Solution) -> float:

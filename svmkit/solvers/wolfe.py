@@ -29,7 +29,7 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, MOST_LOOKS, NOISE, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, Line, Looks, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import KeptColumns, gram_engine
 from svmkit.engine.kernels import Engine, afresh
 from svmkit.engine.rng import permutation
@@ -105,8 +105,7 @@ class _State:
     gap: float = np.nan
     steps: int = 0
     iterations: int = 0
-    looks: int = 0
-    done: bool = False
+    looks: Looks = field(default_factory=Looks)
     completed: bool = False
     stalled: bool = False
 
@@ -149,7 +148,7 @@ def _check(options: Options) -> None:
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     left = budget
-    while left > 0 and not (state.done or state.completed or state.stalled):
+    while left > 0 and not (state.looks.done or state.completed or state.stalled):
         left -= 1
         state.steps += 1
         columns, state.todo = state.todo[:_COLUMNS], state.todo[_COLUMNS:]
@@ -162,7 +161,7 @@ def advance(state: _State, budget: int) -> Progress:
         steps=state.steps,
         kernel_evaluations=state.evaluations,
         gap=state.gap,
-        done=state.done,
+        done=state.looks.done,
         completed=state.completed,
         stalled=state.stalled,
         n_support=int(np.count_nonzero(state.alpha)),
@@ -176,7 +175,7 @@ def solution(state: _State) -> Solution:
         square = float(state.v @ state.Kv)
         alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
-    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.done else None, alpha=dual)
+    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.looks.done else None, alpha=dual)
 
 
 # --- an iteration ---------------------------------------------------------------------------------------------------------
@@ -197,11 +196,11 @@ def _iterate(state: _State) -> None:
     p, square = _direction(state, f)
     state.gap = relative_gap(f, state.bound)
     state.iterations += 1
+    state.completed = state.iterations >= state.options.iterations
     if state.gap <= state.eps:
         _look_again(state)
         return
     state.stalled = not square > 0
-    state.completed = state.iterations >= state.options.iterations
     if state.stalled or state.completed:
         return
     state.direction, state.direction_response = -p.u, -p.Ku
@@ -229,12 +228,11 @@ def _look_again(state: _State) -> None:
     bound_at = np.zeros(n) if state.bound_at is None else state.bound_at
     (state.response, K_bound), evaluations = afresh(problem.rows, problem.kernel, state.alpha, bound_at)
     state.evaluations += evaluations
-    state.bound = _dual_value(state, bound_at, K_bound)
-    state.gap = relative_gap(_objective(state), state.bound)
-    state.looks += 1
-    state.done = -NOISE <= state.gap <= state.eps
-    state.stalled = not state.done and state.looks == MOST_LOOKS
-    if state.done or state.stalled:
+    state.gap = state.looks.take(_objective(state), _dual_value(state, bound_at, K_bound), bound_at, state.eps)
+    state.bound, state.bound_at = state.looks.bound, state.looks.bound_at
+    state.stalled = state.looks.stalled
+    state.completed = not state.looks.done and (state.completed or state.looks.indefinite)
+    if state.looks.done or state.stalled or state.completed:
         return
     if state.columns.engine.packed.real == "f4":
         state.columns = KeptColumns(Engine(problem.rows, problem.kernel, "f8"), state.options.cache_mb)

@@ -96,7 +96,10 @@ def test_a_class_that_no_answer_names_is_told(pool: Path, model: Path) -> None:
     (pool.parent / "labels").write_text(300 * "1\n")
     done = svmkit(*TRAIN, "-q", "--pool", pool, "--oracle", pool.parent / "labels", "--max-labels", 5, "/dev/null", model)
     assert done.returncode == 0
-    assert done.stderr == "svmkit: warning: no example had the label -1: nothing tells its class from the others\n"
+    assert (
+        done.stderr
+        == "svmkit: warning: no example that was learned had the label -1: nothing tells its class from the others\n"
+    )
 
 
 def test_a_second_run_asks_only_for_what_is_new(pool: Path, model: Path, tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ def test_a_class_that_never_comes_is_told(model: Path, tmp_path: Path) -> None:
     data = write_blobs(tmp_path / "three", n=60, classes=(4, 2))
     done = svmkit(*STREAM, "-q", "--labels", "4,2,9", data, model)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "svmkit: warning: no example had the label 9: nothing tells its class from the others\n"
+    assert (
+        done.stderr == "svmkit: warning: no example that was learned had the label 9: nothing tells its class from the others\n"
+    )
 
 
 def test_of_several_passes_the_error_is_the_first_ones(data: Path, model: Path) -> None:

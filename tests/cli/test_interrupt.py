@@ -152,8 +152,8 @@ from svmkit.__main__ import {entry}
 @pytest.mark.parametrize(
     ("entry", "signum", "code", "says"),
     [
-        ("svmkit", "SIGINT", 130, "svmkit: stopped before it was done\n"),
-        ("svmkit", "SIGTERM", 143, "svmkit: stopped before it was done\n"),
+        ("svmkit", "SIGINT", 130, "\nsvmkit: stopped before it was done\n"),
+        ("svmkit", "SIGTERM", 143, "\nsvmkit: stopped before it was done\n"),
         ("svm_predict", "SIGINT", 1, "\nsvm-predict: interrupted before it was done\n"),
     ],
 )

@@ -108,3 +108,17 @@ def test_the_way_to_w_is_cut_into_short_calls(bias: str, monkeypatch: pytest.Mon
     assert primal[-1] < 0.9 * primal[0]
     one, other = smo.solution(whole), smo.solution(cut)
     assert (one.coef.tobytes(), one.rho) == (other.coef.tobytes(), other.rho)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_stalled_run_whose_sums_drown_ends_with_the_w_that_is_certified(bias: str) -> None:
+    """Features of 10⁷ that differ by 1: sums over support vectors in another order make a model of one class."""
+    X, y = zoo.points(400, 5, seed=1, noise=0.3)
+    X += 1e7
+    found = solve(smo, replace(zoo.problem(X, y, Kernel(LINEAR), 1.0), bias=bias), smo.Options(), eps=1e-3)
+    assert found.status is Status.STALLED
+    w = (found.solution.coef @ found.solution.basis.to_dense()).astype(np.longdouble)[1:]  # features count from 1
+    f = X.astype(np.longdouble) @ w - np.longdouble(found.solution.rho)
+    primal = 0.5 * w @ w + np.maximum(0, 1 - y * f).sum()
+    assert float(primal) == pytest.approx(found.certificate.primal, rel=1e-5)
+    assert found.solution.n_support == 1
