@@ -7,7 +7,8 @@ Step      the level γ: Σ ω_i max(0, γ − c_i − y_i b) = nν, b where it i
           η_t = min(1/√(t max K_ii), 0.7/(m t)), m the mean covered response: at ‖w‖ = 1 the level is lower than its maximum by
           m/2·‖w − w*‖² or more
 ν from C  at growing intervals ν = L/‖s w‖, s and b minimising λ‖s w‖²/2 + mean ω_i hinge_i = L, λ = 1/(n mean C); raised where
-          the examples with hinge_i > 0, whose s α_i at the optimum are C_i, have more than that, lowered where they have less
+          the examples with hinge_i > 0, whose s α_i at the optimum are C_i, have more than that, lowered where they have less,
+          and that after the first epoch by less and less
 Returns   the mean of the last three to five tenths of all w, rescaled to margin 1: by its best s (with nu_slack, its level)
 Stops     COMPLETED after ``epochs``; CONVERGED where the relative duality gap is at most eps, by float64 kernel values too:
           looked at after √2 times as many steps each time, without a bias only, for the mean's α shrunk into the box, which is
@@ -50,7 +51,7 @@ _TOGETHER, _FORESIGHT = 64, 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
 #: It is corrected by this power of s α_i/C_i, at most by this factor.
-_CORRECTION, _MOST = 0.1, 2.0
+_CORRECTION, _MOST = 0.2, 4.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
 #: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
@@ -170,7 +171,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         counts=counts,
         window=_Window(np.zeros(n), np.zeros(n)),
         before=_Window(np.zeros(n), np.zeros(n)),
-        total_steps=options.epochs * max(n, _SHORTEST_EPOCH),
+        total_steps=options.epochs * _epoch(n),
     )
     one_class = problem.bias == "free" and positives in (0, n)
     state.done = one_class or largest == 0.0  # w = 0 and the right constant is the optimum
@@ -186,6 +187,11 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O batch={options.batch}: must be from 1 to 1024")
     if not 0 <= options.nu_slack < inf:
         raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number above 0, or 0 to find it from C")
+
+
+def _epoch(n: int) -> int:
+    """Steps to an epoch."""
+    return max(n, _SHORTEST_EPOCH)
 
 
 def advance(state: _State, budget: int) -> Progress:
@@ -302,7 +308,8 @@ def _renew_nu(state: _State) -> None:
     The mean would be less noisy, but it lags: its ν would move too slowly from the first guess to the one that belongs to C.
     Where many responses lie close together, the best s of any w is one that puts the level among them, and ν would stay what
     it is; so α has a say. It is asked of each example in proportion to how far it lies under water, since those near the edge
-    may be on it.
+    may be on it. It may be too small for long, though w is right, where equal examples have both labels: later on ν is hardly
+    lowered.
     """
     norm2 = float(state.numbers[level.NORM2])
     if state.options.nu_slack > 0 or norm2 == 0.0:
@@ -312,8 +319,9 @@ def _renew_nu(state: _State) -> None:
         slack = max(found.volume / state.problem.n, _LEAST_SLACK * found.level)
         depth = np.maximum(0.0, found.level - state.c - state.sign * found.b)
         asked = found.level * float(depth @ state.problem.upper[state.order])
-        factor = (float(depth @ state.alpha) / asked) ** _CORRECTION if asked > 0 else 1.0
-        state.numbers[level.NU] = slack / sqrt(norm2) * min(max(factor, 1 / _MOST), _MOST)
+        ratio = float(depth @ state.alpha) / asked if asked > 0 else 1.0
+        power = _CORRECTION * (1.0 if ratio > 1.0 else min(1.0, _epoch(state.problem.n) / _step(state)))
+        state.numbers[level.NU] = slack / sqrt(norm2) * min(max(ratio**power, 1 / _MOST), _MOST)
         level.find_level(state.c, state.weight, state.near, state.numbers, state.counts)
 
 
