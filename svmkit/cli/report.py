@@ -145,7 +145,9 @@ def solver_line(result: SolverResult) -> str:
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
     found = result.certificate
-    why = "the kernel is not positive semidefinite" if math.isfinite(found.primal) else "kernel values overflow"
+    kernel = result.model.kernel
+    may_be_indefinite = math.isfinite(found.primal) and (kernel.indefinite or kernel.name == "precomputed")
+    why = "the kernel is not positive semidefinite" if may_be_indefinite else "kernel values overflow"
     gap = f"gap {found.gap:.3g}" if math.isfinite(found.gap) else f"no gap ({why})"
     return (
         f"{ended(result.status)} in {result.seconds:.3g} s: {counted(result.steps, 'iteration')}, "

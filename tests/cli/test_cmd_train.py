@@ -74,8 +74,9 @@ def test_a_kernel_without_a_gap_gives_null(data: Path, tmp_path: Path) -> None:
 
 
 def test_kernel_values_that_overflow_are_named_as_the_reason(data: Path, tmp_path: Path) -> None:
-    done = process("train", "-t", "1", "-r", "1e300", data, tmp_path / "m")
-    assert "no gap (kernel values overflow), violation nan" in done.stderr
+    (tmp_path / "far").write_text("1 1:1e149\n-1 1:2e149\n")
+    for args in (("-r", "1e300", data), ("--solver", "sdca", "-g", "1", tmp_path / "far")):
+        assert "no gap (kernel values overflow)" in process("train", "-t", "1", *args, tmp_path / "m").stderr
 
 
 def test_standard_input_and_output(data: Path, tmp_path: Path) -> None:
