@@ -2,12 +2,13 @@
 
 Let machine m have F_m = Σ_i α_im φ(s_i) in feature space. On basis vectors z_1 … z_k the nearest is G_m = Σ_j β_jm φ(z_j) with
 
-    β_m = (K_ZZ + εI)⁻¹ K_ZS α_m
+    β_m = (K_ZZ + εD)⁻¹ K_ZS α_m,   D the diagonal of K_ZZ
 
-The z start as support vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely (reduced.py), and
-so need be but a fraction of as many; those of text stay, for moved ones have every feature. With data at hand β and rho are in
-the end those of least squares on the decision values there, in place of feature space: that is nearer where data lie. A linear
-machine is one vector, w, at no loss.
+so that vectors of small norm keep their part beside large ones, which a polynomial kernel may have. The z start as support
+vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely (reduced.py), and so need be but a
+fraction of as many; those of text stay, for moved ones have every feature. With data at hand β and rho are in the end those of
+least squares on the decision values there, in place of feature space: that is nearer where data lie. A linear machine is one
+vector, w, at no loss.
 
 Machine (i, j) of a multi-class model has basis vectors of classes i and j alone, as LIBSVM's format wants; so each class has a
 share of them.
@@ -27,10 +28,12 @@ from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
-from svmkit.reduced import RIDGE, OnStep, moved, ridged
+from svmkit.reduced import OnStep, moved
 
-#: ε relative to the sum of squares over the rows of data, whose values are exact.
-_DATA_RIDGE = 1e-9
+#: ε; what is in K_ZZ below this is rounding.
+_RIDGE = 1e-13
+#: Least squares on data leaves out what is below this share of the largest singular value, columns scaled to norm 1.
+_DATA_RANK = 1e-12
 #: Vectors stay where they are if support vectors have more values than this as a dense matrix, or if moved ones, which are
 #: dense, had so many times those of all support vectors: of text they would make the model larger, not smaller.
 _DENSE_VALUES, _DENSER = 1 << 28, 8
@@ -170,31 +173,61 @@ def _gram(kernel: Kernel, basis: Rows) -> Floats:
 
 def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list[Floats], list[float]]:
     """β and rho (the model's own) of each machine."""
-    gram = ridged(_gram(model.kernel, basis), RIDGE)
+    gram = _gram(model.kernel, basis)
     target = cross_apply(basis, model.rows, model.kernel, alphas(model))
-    beta = [np.linalg.solve(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)]
+    beta = [_solved(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)]
     return beta, [machine.rho for machine in model.machines]
+
+
+def _solved(gram: Floats, target: Floats) -> Floats:
+    """(``gram`` + ε its diagonal)⁻¹ ``target``, solved with a diagonal of ones; vectors of norm 0 get 0."""
+    scale = _inverses(np.sqrt(np.diagonal(gram)))
+    scaled = gram * scale * scale[:, None] + _RIDGE * np.eye(len(gram))
+    scaled[np.diag_indices(len(gram))] += scale == 0
+    found: Floats = scale * np.linalg.solve(scaled, scale * target)
+    return found
+
+
+def _inverses(norms: Floats) -> Floats:
+    """1/norm, and 0 for 0."""
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
     """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least.
 
-    Raises DataError where kernel values there overflow.
+    Where rounding makes them worse there than those of feature space, these stay. Raises DataError where values overflow.
     """
-    columns, k = Columns(basis, model.kernel), basis.n
-    normal, target = np.zeros((k + 1, k + 1)), np.zeros((k + 1, len(used)))
+    triangle, k = _triangle(model, basis, data), basis.n
+    beta, rho = _in_feature_space(model, basis, used)
+    for number, members in enumerate(used):
+        features, f = triangle[:, np.append(members, k)], triangle[:, k + 1 + number]
+        start, found = np.append(beta[number], rho[number]), _least_squares(features, f)
+        if np.sum((features @ found - f) ** 2) < np.sum((features @ start - f) ** 2):
+            beta[number], rho[number] = found[:-1], float(found[-1])
+    return beta, rho
+
+
+def _triangle(model: Model, basis: Rows, data: Rows) -> Floats:
+    """R of A = QR, where A has for each row of ``data`` its kernel values, −1 (for rho) and decision values.
+
+    ‖Rv‖ = ‖Av‖ for each v, so R stands for all the data, and unlike AᵀA it has all of their precision.
+    """
+    columns, width = Columns(basis, model.kernel), basis.n + 1 + len(model.machines)
+    triangle: Floats = np.zeros((0, width))
     for first in range(0, data.n, _DATA_ROWS):
         some = data.part(first, min(first + _DATA_ROWS, data.n))
-        values = np.append(columns.block(some), np.full((some.n, 1), -1.0), axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            normal += values.T @ values
-            target += values.T @ decision_values(model, some)
-    landmarks.refuse_overflow(normal)
-    landmarks.refuse_overflow(target)
-    beta, rho = [], []
-    for number, members in enumerate(used):
-        kept = np.append(members, k)
-        found = np.linalg.solve(ridged(normal[np.ix_(kept, kept)], _DATA_RIDGE), target[kept, number])
-        beta.append(found[:-1])
-        rho.append(float(found[-1]))
-    return beta, rho
+            values = np.column_stack([columns.block(some), np.full(some.n, -1.0), decision_values(model, some)])
+            triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, values]), mode="r"))
+            landmarks.refuse_overflow(np.einsum("ij,ij->j", triangle, triangle))
+    return triangle
+
+
+def _least_squares(features: Floats, f: Floats) -> Floats:
+    """The v that brings ‖features v − f‖ to its least, of several the shortest once the columns have norm 1."""
+    from scipy.linalg import lstsq
+
+    scale = _inverses(np.linalg.norm(features, axis=0))
+    found: Floats = scale * lstsq(features * scale, f, cond=_DATA_RANK, lapack_driver="gelsy")[0]
+    return found

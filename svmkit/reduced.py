@@ -31,8 +31,8 @@ Singles = NDArray[np.float32]
 #: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (rounding may put it below 0).
 OnStep = Callable[[int, float], None]
 
-#: ε relative to the mean of K_ZZ's diagonal.
-RIDGE = 1e-6
+#: ε: float32 sums are not more precise than this.
+_RIDGE = 1e-6
 #: Pieces of the support vectors, each with sums of its own; values of a tile, and its columns at least.
 _PIECES, _TILE, _LEAST_COLUMNS = 8, 1 << 18, 64
 #: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
@@ -43,15 +43,6 @@ _LARGEST = 1e15
 _FARTHEST = -60.0
 #: Below any norm that is not 0.
 _TINY = 1e-300
-
-
-def ridged(gram: Floats, share: float) -> Floats:
-    """``gram`` + ``share`` of its mean diagonal."""
-    if len(gram) == 0:
-        return gram
-    out = gram.copy()
-    out[np.diag_indices(len(out))] += share * float(np.diagonal(gram).mean())
-    return out
 
 
 def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnStep | None = None) -> Rows:
@@ -148,7 +139,10 @@ class Distance:
     def _solve(self, gram: Floats, target: Floats) -> Floats:
         from scipy.linalg import cho_factor, cho_solve
 
-        whole, beta = ridged(gram, RIDGE).T, np.zeros(target.shape)  # symmetric, and in the order that LAPACK wants
+        whole, beta = (
+            (gram + _RIDGE * np.eye(len(gram))).T,
+            np.zeros(target.shape),
+        )  # symmetric, and in the order that LAPACK wants
         for number, members in enumerate(self.used):
             if number == 0 or not np.array_equal(members, self.used[number - 1]):
                 own = whole if len(members) == len(whole) else whole[np.ix_(members, members)]

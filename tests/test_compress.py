@@ -78,7 +78,7 @@ def test_coefficients_are_the_nearest_there_are(
     kernel: str, n_class: int, multiclass: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The residual F − G is orthogonal to every basis vector that the machine may use."""
-    monkeypatch.setattr(compressing, "RIDGE", 0.0)
+    monkeypatch.setattr(compressing, "_RIDGE", 0.0)
     model = trained(n_class, kernel, multiclass=multiclass)
     small = compress(model, 12)
     starts = small.class_starts
@@ -107,6 +107,34 @@ def test_on_data_coefficients_are_those_of_least_squares(
         assert np.sum((f - g)[:, number] ** 2) == pytest.approx(np.sum(best**2), rel=1e-6)
     in_feature_space = change(model, compress(model, 12), data)
     assert change(model, small, data).mean < in_feature_space.mean
+
+
+@pytest.mark.parametrize("by_data", [False, True])
+def test_vectors_of_small_norm_keep_their_part_beside_one_of_large_norm(by_data: bool) -> None:
+    """Six vectors span what a polynomial of degree 2 in two features has; rho's column is small beside kernel values too."""
+    X = points(12, 2, seed=3)[0]
+    X[0] *= 300.0
+    model, near = of_rows(Kernel(POLYNOMIAL, 1.0, 1.0, 2), Rows.from_dense(X)), Rows.from_dense(points(30, 2, seed=4)[0])
+    coef = np.where(np.arange(12) == 0, 1e-6, model.machines[0].coef)  # the large one matters no more than others
+    model = replace(model, machines=(replace(model.machines[0], coef=coef),))
+    small = compress(model, 8, data=near if by_data else None)
+    assert small.n_support <= 8
+    assert decision_values(small, near) == pytest.approx(decision_values(model, near), abs=1e-3)
+    assert np.abs(small.machines[0].coef).max() < 1e3
+
+
+def test_rho_is_found_beside_large_kernel_values() -> None:
+    """Its column is of ones, others have values of 1e12."""
+    X = 1e3 * points(40, 2, seed=3)[0]
+    model = of_rows(Kernel(POLYNOMIAL, 1.0, 0.0, 2), Rows.from_dense(X))
+    model = replace(model, machines=(replace(model.machines[0], rho=1e6),))
+    assert compress(model, 8, data=model.rows).machines[0].rho == pytest.approx(1e6, rel=1e-3)
+
+
+def test_a_fit_on_data_that_is_worse_there_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compressing, "_least_squares", lambda features, f: np.zeros(features.shape[1]))
+    model = trained()
+    assert model_text(compress(model, 12, data=fresh())) == model_text(compress(model, 12))
 
 
 @pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
