@@ -22,16 +22,14 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import linear
-from svmkit.engine.kernels import Columns, cross_apply
+from svmkit.engine.kernels import Columns
 from svmkit.errors import UsageError
 from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
-from svmkit.reduced import OnStep, moved
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF
+from svmkit.reduced import OnStep, inverses, moved, nearest
 
-#: ε; what is in K_ZZ below this is rounding.
-_RIDGE = 1e-13
 #: Least squares on data leaves out what is below this share of the largest singular value, columns scaled to norm 1.
 _DATA_RANK = 1e-12
 #: Vectors stay where they are if support vectors have more values than this as a dense matrix, or if moved ones, which are
@@ -166,31 +164,10 @@ def _folded(model: Model, count: int) -> Model:
 # --- coefficients ---------------------------------------------------------------------------------------------------------
 
 
-def _gram(kernel: Kernel, basis: Rows) -> Floats:
-    values: Floats = Columns(basis, kernel).block(basis)
-    return values
-
-
 def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list[Floats], list[float]]:
     """β and rho (the model's own) of each machine."""
-    gram = _gram(model.kernel, basis)
-    target = cross_apply(basis, model.rows, model.kernel, alphas(model))
-    beta = [_solved(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)]
+    beta, _ = nearest(model, basis, used, alphas(model))
     return beta, [machine.rho for machine in model.machines]
-
-
-def _solved(gram: Floats, target: Floats) -> Floats:
-    """(``gram`` + ε its diagonal)⁻¹ ``target``, solved with a diagonal of ones; vectors of norm 0 get 0."""
-    scale = _inverses(np.sqrt(np.diagonal(gram)))
-    scaled = gram * scale * scale[:, None] + _RIDGE * np.eye(len(gram))
-    scaled[np.diag_indices(len(gram))] += scale == 0
-    found: Floats = scale * np.linalg.solve(scaled, scale * target)
-    return found
-
-
-def _inverses(norms: Floats) -> Floats:
-    """1/norm, and 0 for 0."""
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
@@ -228,6 +205,6 @@ def _least_squares(features: Floats, f: Floats) -> Floats:
     """The v that brings ‖features v − f‖ to its least, of several the shortest once the columns have norm 1."""
     from scipy.linalg import lstsq
 
-    scale = _inverses(np.linalg.norm(features, axis=0))
+    scale = inverses(np.linalg.norm(features, axis=0))
     found: Floats = scale * lstsq(features * scale, f, cond=_DATA_RANK, lapack_driver="gelsy")[0]
     return found

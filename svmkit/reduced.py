@@ -7,7 +7,8 @@ Let machine m have F_m = Σ_i α_im φ(x_i) in feature space, and the nearest th
     gradient for z_j          4 Σ_m β_jm (Σ_l β_lm K_jl (z_l − z_j) − Σ_i α_im K_ji (x_i − z_j)),   K_ji = exp(−‖z_j − x_i‖²)
 
 Work     two products of matrices and an exponential for each of the k·n values a step, in tiles that stay in a core's cache
-Memory   the support vectors as a dense float32 matrix, and k·n kernel values in float32
+Memory   at the beginning and the end six times the support vectors as a dense float64 matrix; for the steps they are one of
+         float32, or of float64 where their spread is large against γ^(−½), with k·n kernel values as precise
 Papers   Burges, "Simplified support vector decision rules" (ICML 1996); Schölkopf et al., "Input space versus feature space in
          kernel-based methods", IEEE Trans. Neural Networks 10 (1999), for reduced sets, which are found there one by one.
 """
@@ -23,21 +24,25 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.kernels import cross_apply
+from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.features import feature_names, places_of
 from svmkit.model import Model, alphas
 
-Singles = NDArray[np.float32]
-#: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (rounding may put it below 0).
+Reals = NDArray[np.float32] | NDArray[np.float64]
+#: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (at least 0, but for rounding).
 OnStep = Callable[[int, float], None]
 
-#: ε: float32 sums are not more precise than this.
+#: ε while vectors move: what float32 kernel values add up to is not more precise than this.
 _RIDGE = 1e-6
+#: ε relative to the diagonal of K_ZZ where vectors are: less than this is rounding.
+_LAST_RIDGE = 1e-13
+#: Up to which ‖x‖² each of these is precise enough: ‖z − x‖² then has an error of 1e-4, of 1e-3 where there is nothing finer.
+_SQUARES: dict[type[np.float32] | type[np.float64], float] = {np.float32: 1e-4 * 2**23, np.float64: 1e-3 * 2**52}
 #: Pieces of the support vectors, each with sums of its own; values of a tile, and its columns at least.
 _PIECES, _TILE, _LEAST_COLUMNS = 8, 1 << 18, 64
 #: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
 _DECIMALS = 4
-#: Vectors stay where they are if numbers above this would be needed in single precision: their squares must have room there.
+#: Vectors stay where they are if α above this would be needed in single precision: their squares must have room there.
 _LARGEST = 1e15
 #: −‖z − x‖² is cut here: below −87 float32 has subnormal numbers for its exponential, and these take a hundred times as long.
 _FARTHEST = -60.0
@@ -45,8 +50,29 @@ _FARTHEST = -60.0
 _TINY = 1e-300
 
 
+def nearest(model: Model, basis: Rows, used: list[Ints], table: Floats) -> tuple[list[Floats], Floats]:
+    """β_m of each machine m, of which ``table`` (n, machines) has α_m; and K_ZX α_m, (k, machines)."""
+    gram: Floats = Columns(basis, model.kernel).block(basis)
+    target = cross_apply(basis, model.rows, model.kernel, table)
+    return [_solved(gram[np.ix_(u, u)], target[u, m]) for m, u in enumerate(used)], target
+
+
+def _solved(gram: Floats, target: Floats) -> Floats:
+    """(``gram`` + ε its diagonal)⁻¹ ``target``, solved with a diagonal of ones; vectors of norm 0 get 0."""
+    scale = inverses(np.sqrt(np.diagonal(gram)))
+    scaled = gram * scale * scale[:, None] + _LAST_RIDGE * np.eye(len(gram))
+    scaled[np.diag_indices(len(gram))] += scale == 0
+    found: Floats = scale * np.linalg.solve(scaled, scale * target)
+    return found
+
+
+def inverses(norms: Floats) -> Floats:
+    """1/norm, and 0 for 0."""
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
 def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnStep | None = None) -> Rows:
-    """``basis`` where at most ``steps`` steps of L-BFGS take it, or as it is where rounding leaves no way to go.
+    """``basis`` where at most ``steps`` steps of L-BFGS take it, or as it is where that is no nearer or rounding leaves no way.
 
     ``used`` says for each machine of the rbf ``model`` which basis vectors it may use.
     """
@@ -55,14 +81,16 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
     names = feature_names(model.rows)
     if len(names) == 0 or model.kernel.gamma == 0:  # all vectors are the same
         return basis
-    support, begin = (_narrow(rows, names) for rows in (model.rows, basis))
+    placed, begin = (_narrow(rows, names) for rows in (model.rows, basis))
     unit = model.kernel.gamma**-0.5
     with np.errstate(over="ignore", invalid="ignore"):
-        middle = support.mean(axis=0)
-        placed, first = ((rows - middle) / unit for rows in (support, begin))
-    if not np.abs(placed).max() <= _LARGEST:
+        middle = placed.mean(axis=0)
+        placed, first = ((rows - middle) / unit for rows in (placed, begin))
+        real = _precision(placed)
+    if real is None:
         return basis
-    distance = Distance(model, placed.astype(np.float32), used, basis.n)
+    distance = Distance(model, placed.astype(real), used, basis.n)
+    del placed  # as large as all that the steps need
     if not np.abs(distance.alphas).max(initial=0.0) <= _LARGEST:  # a machine that is 0 but for rounding
         return basis
     done = 0
@@ -79,7 +107,20 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
         return basis
     at = middle + unit * found.x.reshape(begin.shape)
     rows = Rows.from_dense(np.round(at, _DECIMALS - floor(log10(unit))))  # before β is found, so it costs next to nothing
-    return rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
+    rows = rows._replace(indices=names[rows.indices - 1], n_features=model.rows.n_features)
+    return max(basis, rows, key=lambda some: _nearness(model, some, used, distance.alphas.astype(np.float64)))
+
+
+def _precision(placed: Floats) -> type[np.float32] | type[np.float64] | None:
+    """The coarsest in which ‖z − x‖² = ‖z‖² − 2zᵀx + ‖x‖² still tells near rows from others, if there is one."""
+    largest = np.einsum("ij,ij->i", placed, placed).max()
+    return next((real for real, square in _SQUARES.items() if largest <= square), None)
+
+
+def _nearness(model: Model, basis: Rows, used: list[Ints], table: Floats) -> float:
+    """Σ_m ‖G_m‖² = Σ_m ‖F_m‖² − ‖F_m − G_m‖², by float64 kernel values."""
+    beta, target = nearest(model, basis, used, table)
+    return float(sum(b @ target[u, m] for m, (b, u) in enumerate(zip(beta, used, strict=True))))
 
 
 def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
@@ -90,18 +131,19 @@ def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
 class Distance:
     """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of ``count`` basis vectors; rbf of gamma 1.
 
-    ``alphas`` are of machines scaled to ‖F_m‖ = 1. Sums inside a tile are float32, across tiles float64.
+    ``alphas`` are of machines scaled to ‖F_m‖ = 1. Sums inside a tile are as precise as ``support``, across tiles float64.
     """
 
-    def __init__(self, model: Model, support: Singles, used: list[Ints], count: int) -> None:
+    def __init__(self, model: Model, support: Reals, used: list[Ints], count: int) -> None:
         table = alphas(model)
+        self.real: np.dtype[Any] = support.dtype
         responses = cross_apply(model.rows, model.rows, model.kernel, table, "f4")
         norms = np.sqrt(np.maximum(np.einsum("im,im->m", table, responses), _TINY))
         with np.errstate(over="ignore"):
-            self.alphas = (table / norms).astype(np.float32)
+            self.alphas = (table / norms).astype(self.real)
         self.used, self.count, (self.n, self.width) = used, count, support.shape
         self.ends = _ends(support)
-        self.values = np.empty(self.n * count, np.float32)
+        self.values: Reals = np.empty(self.n * count, self.real)
         self.cuts = np.linspace(0, self.n, _PIECES + 1).astype(np.int64).tolist()
 
     @np.errstate(over="ignore", invalid="ignore")  # of machines that are next to 0; L-BFGS goes no way that has no value
@@ -109,22 +151,22 @@ class Distance:
         """Value and gradient."""
         z = flat.reshape(self.count, self.width)
         gram = np.exp(_minus_squares(_begins(z), _ends(z)))
-        begins = _begins(z).astype(np.float32)
+        begins = _begins(z).astype(self.real)
         target = self._pieces(lambda a, b: self._evaluate(begins, a, b))
         beta = self._solve(gram, target)
         gradient = _towards((gram * (beta @ beta.T)) @ _ends(z)[:, :-1], z)
-        narrow = beta.astype(np.float32)
+        narrow = beta.astype(self.real)
         gradient -= _towards(self._pieces(lambda a, b: self._pull(narrow, a, b)), z)
         return -float(np.sum(target * beta)), 4.0 * gradient.ravel()
 
-    def _evaluate(self, begins: Singles, a: int, b: int) -> Singles:
+    def _evaluate(self, begins: Reals, a: int, b: int) -> Reals:
         """Kernel values of columns a … b − 1, which are kept, times these α."""
         values = self._tile(a, b)
         _minus_squares(begins, self.ends[a:b], out=values)
         np.exp(values, out=values)
         return np.asarray(values @ self.alphas[a:b])
 
-    def _pull(self, beta: Singles, a: int, b: int) -> Singles:
+    def _pull(self, beta: Reals, a: int, b: int) -> Reals:
         """Σ_i Σ_m β_jm α_im K_ji (x_i, 1) for each j, from the values kept, which are used up."""
         weights, some, ends = self._tile(a, b), self.alphas[a:b].T, self.ends[a:b, :-1]
         if len(some) == 1:  # β comes last: a product of matrices with one term in each sum is slow
@@ -133,7 +175,7 @@ class Distance:
         weights *= beta @ some
         return np.asarray(weights @ ends)
 
-    def _tile(self, a: int, b: int) -> Singles:
+    def _tile(self, a: int, b: int) -> Reals:
         return self.values[a * self.count : b * self.count].reshape(self.count, b - a)
 
     def _solve(self, gram: Floats, target: Floats) -> Floats:
