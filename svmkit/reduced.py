@@ -181,10 +181,8 @@ class Distance:
     def _solve(self, gram: Floats, target: Floats) -> Floats:
         from scipy.linalg import cho_factor, cho_solve
 
-        whole, beta = (
-            (gram + _RIDGE * np.eye(len(gram))).T,
-            np.zeros(target.shape),
-        )  # symmetric, and in the order that LAPACK wants
+        whole = (gram + _RIDGE * np.eye(len(gram))).T  # symmetric, and in the order that LAPACK wants
+        beta = np.zeros(target.shape)
         for number, members in enumerate(self.used):
             if number == 0 or not np.array_equal(members, self.used[number - 1]):
                 own = whole if len(members) == len(whole) else whole[np.ix_(members, members)]
