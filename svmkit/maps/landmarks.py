@@ -47,7 +47,7 @@ _KMEANS_SWEEPS, _KMEANS_VALUES = 10, 1 << 28
 _PROPOSED = 96
 #: Told between rounds, in words, what is being done; may raise what ends it.
 Heed = Callable[[str], None]
-#: What is left of K_ii counts as nothing below this share of the largest: rounding of a Cholesky factor.
+#: What is left of K_ii counts as nothing below this share of it: rounding of a Cholesky factor.
 _NOTHING = 1e-13
 
 
@@ -148,7 +148,7 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     left = np.maximum(0.0, diagonal(rows, kernel))  # what is left of each K_ii
     with np.errstate(over="ignore"):
         refuse_overflow(left.sum())
-    least = _NOTHING * float(left.max(initial=0.0))
+    least = _NOTHING * left
     factor = np.empty((rows.n, min(count, rows.n)))
     chosen = np.empty(0, dtype=np.int64)
     round_number = 0
@@ -165,8 +165,9 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
         K = Columns(some, kernel).block(some)
         refuse_overflow(K)
         gram = K - known @ known.T
-        accepted, triangle = _accept(gram, left[proposed], draws[_PROPOSED:], least, factor.shape[1] - len(chosen))
-        left[proposed[np.diagonal(gram) <= least]] = 0.0
+        room = factor.shape[1] - len(chosen)
+        accepted, triangle = _accept(gram, left[proposed], draws[_PROPOSED:], least[proposed], room)
+        left[proposed[np.diagonal(gram) <= least[proposed]]] = 0.0
         if len(accepted):
             new = proposed[accepted]
             _extend(rows, kernel, factor, len(chosen), new, triangle)
@@ -178,7 +179,7 @@ def pivots(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     return chosen
 
 
-def _accept(gram: Floats, bound: Floats, draws: Floats, least: float, room: int) -> tuple[Ints, Floats]:
+def _accept(gram: Floats, bound: Floats, draws: Floats, least: Floats, room: int) -> tuple[Ints, Floats]:
     """Which proposals become pivots, and the Cholesky factor of their part of ``gram``, which is left as it was.
 
     A proposal, drawn with probability ∝ ``bound``, is accepted with what is by now left of its diagonal over that.
@@ -189,7 +190,7 @@ def _accept(gram: Floats, bound: Floats, draws: Floats, least: float, room: int)
     for i in range(len(bound)):
         if len(accepted) == room:
             break
-        if residual[i, i] > least and draws[i] * bound[i] < residual[i, i]:
+        if residual[i, i] > least[i] and draws[i] * bound[i] < residual[i, i]:
             column = residual[:, i] / np.sqrt(residual[i, i])
             residual -= np.outer(column, column)
             accepted.append(i)

@@ -84,6 +84,13 @@ def test_pivots_of_values_that_are_not_numbers_are_refused() -> None:
         landmarks.pivots(Rows.from_dense(points(40, 3, seed=1)[0]), Kernel(RBF, 1e308), 4, seed=0)
 
 
+def test_rows_of_small_norm_are_pivots_beside_large_ones() -> None:
+    """A polynomial of degree 3 of two features spans ten dimensions, and one row in thirty is a hundred times as large."""
+    X = np.random.default_rng(0).uniform(size=(30, 2))
+    X[0] *= 100
+    assert len(landmarks.pivots(Rows.from_dense(X), Kernel(POLYNOMIAL, 1.0, 1.0, 3), 30, seed=0)) == 10
+
+
 def test_pivots_prefer_rows_unlike_the_rest() -> None:
     """One point far from a crowd of alike ones is half of what is left after the first draw: it comes second."""
     X = np.zeros((200, 2))
