@@ -50,8 +50,9 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 _TOGETHER, _FORESIGHT = 64, 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
-#: It is corrected by this power of s α_i/C_i, at most by this factor.
-_CORRECTION, _MOST = 0.2, 4.0
+#: It is raised by this power of s α_i/C_i, lowered without a bias by the second, with one, which takes up what responses have
+#: in common, by the third; at most by this factor.
+_RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
 #: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
@@ -320,7 +321,10 @@ def _renew_nu(state: _State) -> None:
         depth = np.maximum(0.0, found.level - state.c - state.sign * found.b)
         asked = found.level * float(depth @ state.problem.upper[state.order])
         ratio = float(depth @ state.alpha) / asked if asked > 0 else 1.0
-        power = _CORRECTION * (1.0 if ratio > 1.0 else min(1.0, _epoch(state.problem.n) / _step(state)))
+        power = _RAISED
+        if ratio < 1.0:
+            power = _LOWERED_WITH_BIAS if state.problem.bias == "free" else _LOWERED
+            power *= min(1.0, _epoch(state.problem.n) / _step(state))
         state.numbers[level.NU] = slack / sqrt(norm2) * min(max(ratio**power, 1 / _MOST), _MOST)
         level.find_level(state.c, state.weight, state.near, state.numbers, state.counts)
 

@@ -117,7 +117,7 @@ class Plain:
             self.nu = best.volume / self.case.n / sqrt(alpha @ self.Q @ alpha)
             depth = np.maximum(0, best.level - self.Q @ alpha - self.y * best.b)
             ratio = depth @ alpha / best.level / (depth @ self.case.upper[self.order])
-            self.nu *= min(4, max(0.25, ratio**0.2))
+            self.nu *= min(4, max(0.25, ratio ** (0.05 if ratio < 1 and self.basins == 2 else 0.2)))
 
     def returned(self) -> tuple[Floats, float]:
         """β and rho of the mean of α since the window before this one began; where no multiple of it helps, f is constant."""
