@@ -4,8 +4,8 @@ Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i) 
 through   f_S, the same with K(S, S) and the mean over a growing sample S; d = −(least-norm point of [g, −d_previous])
 Stops     at the largest sample, where the relative duality gap (conjugate.py) of f_S is at most eps: converged if that is the
           whole training set and float64 kernel values, from which it goes on otherwise, bear it out, stalled where they do not
-          for the third time; else completed, as after ``iterations``, or where the trust radius has shrunk to nothing (the
-          validation sample sees no more progress)
+          for the third time, or gain nothing; else completed, as after ``iterations``, or where the trust radius has shrunk to
+          nothing (the validation sample sees no more progress)
 Memory    K(S, S): 4·``sample``² bytes at most in float32, where the data allow it, and for a moment, as it moves to its last
           room, a quarter as much beside it; some vectors of length n
 Paper     Zhang & Sen, "A Stochastic Conjugate Subgradient Algorithm for Kernelized Support Vector Machines: The Evidence"

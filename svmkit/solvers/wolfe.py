@@ -3,8 +3,8 @@
 Solves    min f(α) = (λ/2) αᵀKα + (1/n) Σ ω_i max(0, 1 − y_i (Kα)_i)      λ = 1/(n·mean C), ω_i = C_i/mean C, no bias
 by        d = −(least-norm point of the bundle's hull), a step by Wolfe's search, the new subgradient joins the bundle
 Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by fresh float64 kernel values in the end:
-          where these do not bear it out the run goes on from them, in float64, and stalls the third time; or after
-          ``iterations``
+          where these do not bear it out the run goes on from them, in float64, and stalls the third time, or where they gain
+          nothing; or after ``iterations``
 Memory    a bundle of b subgradients: 4b + 8 vectors of length n; columns of K that are used again, within ``cache_mb``
 Paper     Wolfe, Mathematical Programming Study 3 (1975) 145–173; the objective as in Zhang & Sen, eq. (1)
 
