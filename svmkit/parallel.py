@@ -10,7 +10,11 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from math import ceil
 from typing import Any, TypeVar
+
+from svmkit.cpu_quota import cpu_quota
 
 T = TypeVar("T")
 
@@ -22,9 +26,11 @@ _own = threading.local()
 _pool: list[queue.SimpleQueue[Callable[[], None]]] = []
 
 
+@cache
 def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Cores this process may use: those it is bound to, but no more than it is given the time of."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return max(1, min(bound, ceil(min(bound, cpu_quota()))))
 
 
 def threads() -> int:

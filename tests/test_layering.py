@@ -28,6 +28,7 @@ ROOMS = [
         "_jit",
         "_ahead",
         "config",
+        "cpu_quota",
         "parallel",
         "gather",
         "data",
