@@ -91,6 +91,7 @@ SHARED = {
         "pegasos_stream",
         "perceptron_stream",
         "sdca_linear",
+        "smo",
         "smo_interior",
         "smo_pace",
         "smo_state",

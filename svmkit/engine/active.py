@@ -43,14 +43,9 @@ class ActiveSet:
     β of all at that time). ``row_of`` (m,) is each variable's row of the ``engine``; ``bias`` says whether steps keep Σβ.
     """
 
-    def __init__(self, engine: Engine, row_of: Ints, bias: bool, whole: Variables) -> None:
-        self.engine, self.row_of, self.bias = engine, row_of, bias
-        self.whole = self.active = whole
-        self.drops: list[tuple[Ints, Floats]] = []
-
-    @classmethod
-    def of(cls, engine: Engine, dual: DualQP) -> ActiveSet:
+    def __init__(self, engine: Engine, dual: DualQP) -> None:
         """All of ``dual`` at its start; O(m) memory and, from a start other than 0, one product with the kernel."""
+        self.engine, self.row_of, self.bias = engine, dual.row_of, dual.equality == "one"
         bounds = dual.sign * dual.upper
         whole = Variables(
             number=np.arange(len(bounds)),
@@ -62,7 +57,8 @@ class ActiveSet:
         )
         support = np.flatnonzero(whole.beta)
         engine.apply(whole.packed, dual.row_of[support], -whole.beta[support], whole.F)
-        return cls(engine, dual.row_of, dual.equality == "one", whole)
+        self.whole = self.active = whole
+        self.drops: list[tuple[Ints, Floats]] = []
 
     def change_engine(self, engine: Engine) -> None:
         """Makes every variable active, on another engine's rows."""

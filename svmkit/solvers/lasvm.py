@@ -7,8 +7,7 @@ Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A 
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
           pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients. budget N:
           when |S| > N, the oldest member of the larger class leaves, its α passed on to extremes with room, so Σ α stays 0
-Stops     after ``epochs`` passes and the finishing: steps in S until no pair violates by more than eps; of more than 1,024 rows
-          by float32 kernel values, whose sums may be off by more where C is large: the certificate tells
+Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
 Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S)
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
@@ -18,20 +17,22 @@ that is not kept: those of an example against S when it comes, and rows that had
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
 
 from svmkit.data import NO_ROWS, Floats, Ints, Rows, stack
-from svmkit.engine.finishing import Finishing
 from svmkit.engine.kernels import Engine, stream_engine
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
+from svmkit.solvers import smo
 from svmkit.solvers.base import refused_bias
 from svmkit.solvers.lasvm_selection import SELECTIONS, Selection
+from svmkit.solvers.smo_state import State as Finishing
+from svmkit.solvers.smo_state import current
 from svmkit.trace import Progress
 
 SUMMARY = "LASVM: online steps on a growing set of support vectors; streams, warm start, active selection"
@@ -68,7 +69,8 @@ class Options:
 class State:
     """A stream has rows, those of S, and no ``selection``; ``place`` says which example of the pass each of its rows is.
 
-    ``seen`` counts the examples of this pass, ``known`` are those that were in S when it began.
+    ``seen`` counts the examples of this pass, ``known`` are those that were in S when it began. ``so_far``: what the
+    finishing under way says; ``by_w``: what it ended with where that is w alone.
     """
 
     options: Options
@@ -82,8 +84,10 @@ class State:
     seen: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     finishing: Finishing | None = None
+    so_far: Progress = field(default_factory=lambda: Progress(0, 0))
     finished_steps: int = 0
     finished_evaluations: int = 0
+    by_w: Solution | None = None
     completed: bool = False
     stalled: bool = False
 
@@ -133,17 +137,18 @@ def advance(state: State, budget: int) -> Progress:
         elif selection.epoch + 1 < state.options.epochs:
             selection.next_epoch(state.support)
         else:
-            left -= _finish(state, left)
+            _finish(state, left)
+            left = 0
     return progress(state)
 
 
 def progress(state: State) -> Progress:
     """What has been done so far."""
-    finishing = state.finishing
+    under_way = state.finishing is not None
     return Progress(
-        steps=int(state.support.steps) + state.finished_steps + (finishing.steps if finishing else 0),
+        steps=int(state.support.steps) + state.finished_steps + state.so_far.steps,
         kernel_evaluations=state.support.evaluations + state.finished_evaluations + _finishing_evaluations(state),
-        violation=finishing.violation if finishing else state.support.delta,
+        violation=state.so_far.violation if under_way else state.support.delta,
         completed=state.completed and not state.stalled,
         stalled=state.stalled,
         n_support=int(np.count_nonzero(_point(state)[0])),
@@ -152,6 +157,8 @@ def progress(state: State) -> Progress:
 
 def solution(state: State) -> Solution:
     """f so far."""
+    if state.by_w is not None:
+        return state.by_w
     alpha, members = _point(state)
     inside = alpha != 0
     row = state.support.slots[ROW, members[inside]]
@@ -251,35 +258,48 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
 # --- the end --------------------------------------------------------------------------------------------------------------
 
 
-def _finish(state: State, budget: int) -> int:
-    """At most ``budget`` steps of the finishing, begun where it is not yet; returns how many."""
+def _finish(state: State, budget: int) -> None:
+    """At most ``budget`` steps of the finishing, begun where it is not yet."""
     support = state.support
     if not state.options.finish or not support.two_sided:
         state.completed = True
-        return 0
+        return
     members = support.members()
     state.finishing = state.finishing or _finishing(state)
-    used = state.finishing.advance(budget)
-    support.reals[ALPHA, members], support.reals[GRADIENT, members] = state.finishing.point()
-    if state.finishing.ended:
-        state.finished_steps += state.finishing.steps
+    state.so_far = smo.advance(state.finishing, budget)
+    support.reals[ALPHA, members], support.reals[GRADIENT, members] = current(state.finishing)
+    if state.so_far.ended:
+        state.finished_steps += state.so_far.steps
         state.finished_evaluations += _finishing_evaluations(state)
-        state.completed, state.stalled = True, state.finishing.stalled
-        state.finishing = None
+        state.completed, state.stalled = True, state.so_far.stalled
+        state.by_w = _as_own(state, state.finishing.by_w)
+        state.finishing, state.so_far = None, Progress(0, 0)
         support.refresh()
-    return used
 
 
 def _finishing(state: State) -> Finishing:
     """A run over the members from where they are."""
     support, members = state.support, state.support.members()
-    alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
-    return Finishing(support.engine, support.slots[ROW, members], alpha, g, lower, upper, state.eps)
+    alpha, lower, upper = (support.reals[k, members] for k in (ALPHA, LOWER, UPPER))
+    y = np.where(upper > 0.0, 1.0, -1.0)
+    among = Problem(state.rows.take(support.slots[ROW, members]), y, upper - lower, state.kernel, start=y * alpha)
+    return smo.start(among, smo.Options(), state.eps, seed=0)
+
+
+def _as_own(state: State, by_w: Solution | None) -> Solution | None:
+    """w of the members' machine as an answer to the whole problem, whose α is theirs and 0; a stream's examples are gone."""
+    if by_w is None:
+        return None
+    alpha = None
+    if state.selection is not None and by_w.alpha is not None:
+        alpha = np.zeros(state.rows.n)
+        alpha[state.support.slots[ROW, state.support.members()]] = by_w.alpha
+    return replace(by_w, alpha=alpha)
 
 
 def _finishing_evaluations(state: State) -> int:
     """None where all kernel values among S are kept, though it may compute them again."""
-    return 0 if state.finishing is None or state.support.holds_all else state.finishing.evaluations
+    return 0 if state.support.holds_all else state.so_far.kernel_evaluations
 
 
 def finish(state: State, budget: int) -> Progress:
@@ -332,6 +352,7 @@ def begin_pass(state: State) -> None:
 def _learn(state: State, rows: Rows, y: Floats, weight: Floats, place: Ints) -> Floats:
     support = state.support
     state.completed = state.stalled = False
+    state.by_w = None
     own = support.slots[ROW, support.members()]
     kept = state.rows.take(own)
     place = np.concatenate([state.place[own], place])

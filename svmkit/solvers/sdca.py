@@ -158,7 +158,7 @@ class _KernelForm:
         engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
         self.diagonal = engine.diagonal()
         self.room = aligned((_BLOCK, _BLOCK), engine.packed.real)
-        self.variables = ActiveSet.of(engine, problem.dual())
+        self.variables = ActiveSet(engine, problem.dual())
         self.held: NDArray[Any] | None = None
         self.used = np.empty(0, dtype=bool)
         self.evaluations = engine.evaluations

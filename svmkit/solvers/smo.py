@@ -128,7 +128,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         problem=problem,
         eps=eps,
         shrinking=options.shrinking,
-        variables=ActiveSet.of(engine, dual),
+        variables=ActiveSet(engine, dual),
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         size=size,

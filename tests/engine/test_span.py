@@ -20,7 +20,7 @@ def case_of(bias: Bias, C: float) -> tuple[Problem, Floats, ActiveSet]:
     """With C infinite, a box that nothing leaves."""
     X, y = points(60, 4, seed=3, noise=0.3)
     case = replace(problem(X, y, Kernel(RBF, 0.2), 1.0), bias=bias)
-    variables = ActiveSet.of(Engine(case.rows, case.kernel, "f8"), case.dual())
+    variables = ActiveSet(Engine(case.rows, case.kernel, "f8"), case.dual())
     if np.inf == C:
         variables.whole.lower, variables.whole.upper = np.full(case.n, -np.inf), np.full(case.n, np.inf)
     else:

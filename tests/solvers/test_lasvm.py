@@ -14,11 +14,11 @@ from zoo import named, points, problem
 
 from svmkit import solvers
 from svmkit.data import Rows
-from svmkit.engine import finishing, reviews, rng, support
+from svmkit.engine import reviews, rng, support
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Stream
-from svmkit.solvers import lasvm, lasvm_selection
+from svmkit.solvers import lasvm, lasvm_selection, smo
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -312,7 +312,8 @@ def test_options_that_cannot_be(options: lasvm.Options, says: str) -> None:
 def test_a_finishing_that_stalls_ends_the_run_as_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not as one whose epochs are over, which says nothing of the tolerance."""
     monkeypatch.setattr(reviews, "_STEPS", 2_000)
-    monkeypatch.setattr(finishing, "_BLOCK_STEPS", 500)
+    monkeypatch.setattr(smo, "_BLOCK_STEPS", 1)
+    monkeypatch.setattr(smo, "_LEAST_BLOCK_STEPS", 500)
     draw = np.random.default_rng(1)
     y = np.where(np.arange(300) % 2 == 0, 1.0, -1.0)
     X = (1e4 * (draw.normal(size=300) + 0.5 * y))[:, None]
@@ -320,3 +321,40 @@ def test_a_finishing_that_stalls_ends_the_run_as_stalled(monkeypatch: pytest.Mon
     result = run(lasvm, problem, lasvm.Options(), eps=1e-9)
     assert result.status is Status.STALLED
     assert result.certificate.violation > 1e-9
+
+
+def test_finishing_ends_by_float64_values_where_those_of_training_are_coarse() -> None:
+    """Of C so large that float32 sums are off by more than the tolerance."""
+    X, y = points(2500, 3, seed=4)
+    case = problem(X, y, Kernel(RBF, 2.0), C=1e5)
+    state = lasvm.start(case, lasvm.Options(), EPS, seed=0)
+    assert state.support.engine.packed.real == "f4"
+    while not lasvm.advance(state, EVERY).ended:
+        pass
+    members = state.support.slots[0, state.support.members()]
+    inside = replace(case, rows=case.rows.take(members), y=case.y[members], upper=case.upper[members])
+    within = violation(kernel_matrix(inside), inside, beta_of(case, lasvm.solution(state))[members])
+    assert within <= 1.001 * EPS
+
+
+def test_sums_that_drown_in_rounding_end_with_w() -> None:
+    """Features of 10^8, of whose sums over support vectors no digit is left: the certificate is of the model as written."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(60, 3)) + 1e8
+    X[:, 0] += y
+    case = problem(X, y, Kernel(LINEAR))
+    result = run(lasvm, case, lasvm.Options(), eps=EPS)
+    assert result.solution.n_support == 1
+    w = result.solution.basis.to_dense()[0, 1:]
+    losses = np.maximum(0.0, 1.0 - y * (X @ w - result.solution.rho))
+    assert result.certificate.primal == pytest.approx(0.5 * float(w @ w) + losses.sum(), rel=0.01)
+    assert result.solution.alpha is not None
+    assert result.solution.alpha.any()
+    again = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
+    for _ in range(2):  # goes on from its own expansion
+        lasvm.extend(again, case.rows, y, np.ones(60))
+        assert lasvm.solution(again).n_support > 1
+        while not lasvm.finish(again, EVERY).ended:
+            pass
+        assert (lasvm.solution(again).n_support, lasvm.solution(again).alpha) == (1, None)

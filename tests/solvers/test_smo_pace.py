@@ -20,7 +20,7 @@ def active() -> Variables:
     """Forty variables, a quarter of them free."""
     X, y = points(40, 3, seed=1)
     case = problem(X, y, Kernel(RBF, 0.5), 1.0)
-    whole = ActiveSet.of(Engine(case.rows, case.kernel, "f8"), case.dual()).whole
+    whole = ActiveSet(Engine(case.rows, case.kernel, "f8"), case.dual()).whole
     whole.beta[::4] = 0.5 * case.y[::4]
     return whole
 
