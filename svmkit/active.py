@@ -24,6 +24,7 @@ from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_valu
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import Solver, SolverResult, finish, options_of, refusal
+from svmkit.solvers.stops import given_up
 from svmkit.trace import ActiveRow, Limits, Progress, Status
 from svmkit.trained import Trained
 
@@ -226,10 +227,7 @@ class _Course:
 
     def given_up(self) -> Status | None:
         """Why nobody waits for an answer any more, or None."""
-        if self.interrupted():
-            return Status.INTERRUPTED
-        limit_s = self.limits.time_limit_s
-        return Status.TIME_LIMIT if limit_s is not None and self.seconds() >= limit_s else None
+        return given_up(self.limits, self.interrupted, self.seconds())
 
     def used_up(self) -> Status | None:
         """MAX_EVALUATIONS where they are, or None."""

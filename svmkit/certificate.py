@@ -223,7 +223,7 @@ def _points(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, F
     responses, alpha = _responses(problem, solution, real), solution.alpha
     if alpha is None:
         alpha = np.where(problem.y * (responses - solution.rho) < 1.0, problem.upper, 0.0)
-    alpha = _feasible(problem, alpha)
+    alpha = feasible(problem, alpha)
     return alpha, responses, _own_responses(problem, problem.y * alpha, real)
 
 
@@ -235,18 +235,18 @@ def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Fl
     alpha = np.zeros(problem.n)
     np.add.at(alpha, solution.origin, solution.coef)
     alpha *= problem.y
-    feasible = _feasible(problem, alpha)
-    if np.array_equal(feasible, alpha):
+    inside = feasible(problem, alpha)
+    if np.array_equal(inside, alpha):
         beyond = _beyond(problem, solution, alpha) if real == "f8" and solution.responses is None else None
         own = _responses(problem, solution if beyond is None else replace(solution, responses=beyond), real)
         if beyond is not None and _takes_part(problem, problem.y * alpha, own, ~np.isnan(beyond)):
             own = _responses(problem, solution, real)
-        return feasible, own, own
+        return inside, own, own
     origin = solution.origin
     share = np.bincount(origin, minlength=problem.n)[origin]  # of a row that stands in the basis more than once
-    weights = np.stack([solution.coef, (problem.y * feasible)[origin] / share], axis=1)
+    weights = np.stack([solution.coef, (problem.y * inside)[origin] / share], axis=1)
     both = cross_apply(problem.rows, solution.basis, problem.kernel, weights, real)
-    return feasible, np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+    return inside, np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
 def _beyond(problem: Problem, solution: Solution, alpha: Floats) -> Floats | None:
@@ -274,7 +274,7 @@ def _takes_part(problem: Problem, beta: Floats, responses: Floats, some: Bools) 
     return whole != kkt_violation(F[rest], beta[rest], problem.y[rest], problem.upper[rest], problem.bias)
 
 
-def _feasible(problem: Problem, alpha: Floats) -> Floats:
+def feasible(problem: Problem, alpha: Floats) -> Floats:
     """α clipped to the box and, where the bias is free, balanced."""
     clipped = np.clip(alpha, 0.0, problem.upper)
     return balanced(clipped, problem.y) if problem.bias == "free" else clipped

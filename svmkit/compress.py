@@ -54,8 +54,10 @@ def change(before: Model, after: Model, rows: Rows) -> Change:
     """What the second model does differently on ``rows``, which it goes through part by part."""
     largest, total, size, flipped = 0.0, 0.0, 0, 0
     for f, g in zip(decisions_by_part(before, rows), decisions_by_part(after, rows), strict=True):
-        apart = np.abs(f - g)
-        largest, total, size = max(largest, float(apart.max(initial=0.0))), total + float(apart.sum()), size + apart.size
+        with np.errstate(invalid="ignore"):  # where both are infinite
+            apart = np.where(f == g, 0.0, np.abs(f - g))
+        largest = float(np.max([largest, apart.max(initial=0.0)]))  # max() would drop a nan
+        total, size = total + float(apart.sum()), size + apart.size
         flipped += int(np.count_nonzero(predict(before, f) != predict(after, g)))
     has_labels = before.labels is not None or before.svm_type == "one_class"
     return Change(largest, total / max(1, size), flipped if has_labels else None)
@@ -154,6 +156,7 @@ def _folded(model: Model, count: int) -> Model:
     parts, machines = [], []
     for number, (machine, alpha) in enumerate(zip(model.machines, alphas(model).T, strict=True)):
         w = linear.fold(rows, np.ascontiguousarray(alpha), len(names))
+        landmarks.refuse_overflow(w)
         filled = np.flatnonzero(w)
         parts.append(Rows(w[filled], names[filled], np.array([0, len(filled)]), rows.n_features))
         machines.append(Machine(np.array([number]), np.ones(1), machine.rho))

@@ -96,7 +96,7 @@ class Rows(NamedTuple):
         return self.data.reshape(self.n, self.n_features)
 
     def to_dense(self) -> Floats:
-        """The matrix (n, n_features + 1), column 0 for index 0; for tests and small problems."""
+        """The matrix (n, n_features + 1), column 0 for index 0."""
         dense = np.zeros((self.n, self.n_features + 1))
         if self.form == "dense":
             dense[:, 1:] = self.matrix()

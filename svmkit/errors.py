@@ -25,7 +25,8 @@ class TooLargeError(UsageError):
 class DataError(SvmkitError):
     """A data file that cannot be read as LIBSVM text, or does not suit what is asked of it.
 
-    ``summary`` is LIBSVM's own first line (other tools match it), ``detail`` the file, column, token and reason.
+    ``summary`` is LIBSVM's own first line where it has one (other tools match it), ``detail`` the file, column,
+    token and reason.
     """
 
     def __init__(self, summary: str, detail: str = "") -> None:

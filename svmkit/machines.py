@@ -21,7 +21,7 @@ from svmkit.data import NO_ROWS, Bools, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
 from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias, with_multiclass
-from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream
+from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream, lam_to_C
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
 from svmkit.trace import Progress, Status
@@ -68,7 +68,7 @@ class Machines:
         n = None if n_rows is None else n_rows * share
         if config.lam is None:
             return Stream(self.kernel, config.C, None if n is None else 1.0 / (config.C * n), bias_of(config))
-        return Stream(self.kernel, None if n is None else 1.0 / (config.lam * n), config.lam, bias_of(config))
+        return Stream(self.kernel, None if n is None else lam_to_C(config.lam, n), config.lam, bias_of(config))
 
     def begin_pass(self) -> None:
         """The examples come again, from the first."""

@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 #: How long a waiting thread goes without looking whether it is still wanted.
 _LOOK_S = 0.1
+_MOST = 1024
 
 _threads = 0
 _own = threading.local()
@@ -39,9 +40,9 @@ def threads() -> int:
 
 
 def use_threads(n: int) -> None:
-    """Sets the number of threads of this process; 0 means all cores."""
+    """Sets the number of threads of this process; 0 means all cores. More than ``_MOST`` would serve nobody."""
     global _threads
-    _threads = n
+    _threads = min(n, _MOST)
 
 
 def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
@@ -60,13 +61,6 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
         todo.put(piece)
     errors: list[BaseException] = []
 
-    def loop() -> None:
-        _own.in_piece = True
-        try:
-            take_pieces()
-        finally:
-            _own.in_piece = False
-
     def take_pieces() -> None:
         while not errors:
             try:
@@ -81,15 +75,18 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     finished = threading.Semaphore(0)
 
     def task() -> None:
-        try:
-            loop()
-        finally:
-            finished.release()
+        take_pieces()
+        finished.release()
 
-    for worker in _workers(n_workers):
+    workers = _workers(n_workers)
+    for worker in workers:
         worker.put(task)
-    loop()
-    for _ in range(n_workers):
+    _own.in_piece = True
+    try:
+        take_pieces()
+    finally:
+        _own.in_piece = False
+    for _ in workers:
         finished.acquire()
     if errors:
         raise errors[0]
@@ -150,14 +147,19 @@ def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: 
 
 
 def _workers(n: int) -> list[queue.SimpleQueue[Callable[[], None]]]:
+    """At most n: fewer where the system has no more threads for this process."""
     while len(_pool) < n:
         inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=_serve, args=(inbox,), daemon=True, name=f"svmkit-{len(_pool)}").start()
+        try:
+            threading.Thread(target=_serve, args=(inbox,), daemon=True, name=f"svmkit-{len(_pool)}").start()
+        except RuntimeError:
+            break
         _pool.append(inbox)
     return _pool[:n]
 
 
 def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    _own.in_piece = True
     while True:
         task = inbox.get()
         task()

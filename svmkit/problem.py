@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from svmkit.config import KERNELS
 from svmkit.data import Floats, Ints, Rows
-from svmkit.errors import UsageError
 
 #: free: f has a threshold rho that is not penalised (LIBSVM's); none: rho = 0.
 Bias = Literal["free", "none"]
@@ -159,8 +158,6 @@ def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float,
     return of_other_rows(basis, np.ones(count), rho, alpha)
 
 
-def lam_to_C(lam: float, n: int) -> float:
-    """C = 1/(λ n). Raises UsageError unless λ > 0."""
-    if lam <= 0:
-        raise UsageError(f"--lambda {lam:g}: must be greater than 0")
+def lam_to_C(lam: float, n: float) -> float:
+    """C = 1/(λ n)."""
     return 1.0 / (lam * n)

@@ -23,7 +23,7 @@ from svmkit.model import Model
 from svmkit.pairs import huge_value
 from svmkit.parallel import ahead
 from svmkit.solvers.base import CALL_S
-from svmkit.solvers.stops import Marks
+from svmkit.solvers.stops import Marks, given_up
 from svmkit.trace import Limits, Status, StreamRow
 
 #: Examples of which the latest error is reported.
@@ -203,15 +203,12 @@ class _Course:
 
     def given_up(self) -> Status | None:
         """Why nobody waits any longer, or None."""
-        if self._interrupted():
-            return Status.INTERRUPTED
-        limit_s = self._limits.time_limit_s
-        return Status.TIME_LIMIT if limit_s is not None and self.seconds() >= limit_s else None
+        return given_up(self._limits, self._interrupted, self.seconds())
 
     def _status(self) -> Status | None:
         limits = self._limits
-        if (given_up := self.given_up()) is not None:
-            return given_up
+        if (status := self.given_up()) is not None:
+            return status
         if limits.max_iter is not None and self.rows >= limits.max_iter:
             return Status.MAX_ITER
         most = limits.max_evaluations

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from svmkit import solvers
-from svmkit.certificate import balanced
+from svmkit.certificate import feasible
 from svmkit.data import Dataset, Floats, Ints, stack
 from svmkit.errors import ModelError, UsageError
 from svmkit.matching import find_rows, foreign_rows
@@ -110,5 +110,4 @@ def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, proble
     for classes, sign in ((wanted, 1.0), (wanted[::-1], -1.0)):
         if (machine := warm.machines.get(classes)) is not None:
             np.add.at(beta, warm.place[machine.index], sign * machine.coef)
-    alpha = np.clip(problem.y * beta[examples], 0.0, problem.upper)
-    return balanced(alpha, problem.y) if problem.bias == "free" else alpha
+    return feasible(problem, problem.y * beta[examples])

@@ -20,7 +20,7 @@ from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part
-from svmkit.problem import POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 from svmkit.reduced import Distance
 
 
@@ -347,6 +347,25 @@ def test_change_counts_what_it_says(held: int, monkeypatch: pytest.MonkeyPatch) 
     found = change(model, other, rows)
     assert (found.largest, found.mean) == pytest.approx((0.25, 0.25))
     assert found.flipped == flipped > 0
+
+
+def test_a_change_that_is_no_number_is_not_none() -> None:
+    """Decision values that are infinite: the same are no change, others one that nobody can tell."""
+    rows = Rows.from_dense(np.array([[1e200], [1.0]]))
+    model = Model("one_class", Kernel(POLYNOMIAL, 1.0, 0.0, 3), rows, (Machine(np.arange(2), np.array([1.0, -1.0]), 0.0),))
+    other = replace(model, machines=(Machine(np.arange(2), np.array([-1.0, 1.0]), 0.0),))
+    one, two = Model("one_class", model.kernel, rows.part(0, 1), (Machine(np.arange(1), np.ones(1), 0.0),)), rows.part(0, 1)
+    assert change(one, one, two) == compressing.Change(0.0, 0.0, 0)
+    found = change(model, other, rows)
+    assert np.isnan(found.largest)
+    assert np.isnan(found.mean)
+
+
+def test_a_w_that_overflows_is_refused() -> None:
+    rows = Rows.from_dense(np.array([[1e200], [2e200]]))
+    model = Model("one_class", Kernel(LINEAR), rows, (Machine(np.arange(2), np.array([1e200, 1.0]), 0.0),))
+    with pytest.raises(DataError, match="overflow"):
+        compress(model, 1)
 
 
 def test_labels_of_one_class_models_may_flip_too() -> None:

@@ -83,6 +83,29 @@ def test_thread_count_defaults_to_the_cores() -> None:
     assert parallel.threads() == parallel.cores() >= 1
 
 
+def test_pieces_are_done_by_as_many_threads_as_the_system_lets_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threading.Thread.start, []
+
+    def first_two(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(parallel, "_pool", [])
+    monkeypatch.setattr(threading.Thread, "start", first_two)
+    parallel.use_threads(10)
+    done: list[int] = []
+    parallel.run_pieces(done.append, 1000)
+    assert sorted(done) == list(range(1000))
+    assert len(started) == 2
+
+
+def test_threads_have_an_upper_end() -> None:
+    parallel.use_threads(10**6)
+    assert parallel.threads() <= 2000
+
+
 def test_what_was_worked_on_is_let_go() -> None:
     parallel.use_threads(3)
     content = np.zeros(5)

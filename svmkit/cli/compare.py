@@ -173,7 +173,7 @@ def _check_binary(dataset: Dataset, data: str) -> None:
     n_class = len(class_sizes(dataset)[0])
     if n_class != 2:
         raise DataError(
-            f"{data}: has {n_class} class{'es' if n_class > 1 else ''}; compare works on a problem of two",
+            f"{data}: has {n_class} class{'' if n_class == 1 else 'es'}; compare works on a problem of two",
             "relabel them, one class against the rest" if n_class > 2 else "",
         )
 
@@ -289,7 +289,7 @@ def _runs(
     for bias in dict.fromkeys(str(config.bias) for config in configs):
         if bias not in solved:
             tolerance = min(configs[0].eps, TrainConfig.eps)
-            config = TrainConfig(**{**vars(configs[0]), **_REFERENCE, "bias": bias, "eps": tolerance})
+            config = replace(configs[0], **_REFERENCE, bias=bias, eps=tolerance)
             run = _run(training, held_out, config, f"smo for the optimum, bias {bias}", reporter, stop)
             if run is None:
                 return
@@ -307,7 +307,10 @@ def _same(one: Run, other: Run) -> bool:
 
 
 #: What makes a config that of a reference run.
-_REFERENCE = {"solver": "smo", "solver_options": (), "max_iter": None, "max_evaluations": None, "patience": None}
+_REFERENCE: dict[str, Any] = {
+    **{"solver": "smo", "solver_options": ()},
+    **{"max_iter": None, "max_evaluations": None, "patience": None},
+}
 
 
 def _run(

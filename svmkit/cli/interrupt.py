@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -12,6 +14,9 @@ from typing import Any
 from svmkit.errors import Abandoned
 
 Handler = Callable[[int, FrameType | None], Any]
+
+#: When a signal that was ignored comes again: not before the callback has ended, which would ignore this one, too.
+_AGAIN_S = 0.05
 
 _NOTICE = b"\nsvmkit: stopping; the model so far will be saved (once more: stop at once, save nothing)\n"
 
@@ -31,7 +36,7 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 
 class Stop:
-    """A handler that ends the command by a KeyboardInterrupt, and knows which signal it was, 0 for none.
+    """A handler that raises KeyboardInterrupt, and knows which signal it was, 0 for none.
 
     What it cuts short may make another error of that: extension modules that are being loaded do.
     """
@@ -41,6 +46,28 @@ class Stop:
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         self.signum = signum
         raise KeyboardInterrupt
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM end what is inside by a KeyboardInterrupt.
+
+    Where Python ignores that, as in callbacks of weak references, which imports have, the signal is sent once more.
+    """
+    stop, usual = Stop(), sys.unraisablehook
+
+    def again(lost: Any) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            threading.Timer(_AGAIN_S, os.kill, (os.getpid(), stop.signum)).start()
+        else:
+            usual(lost)
+
+    sys.unraisablehook = again
+    try:
+        with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
+            yield stop
+    finally:
+        sys.unraisablehook = usual
 
 
 class Interrupts:

@@ -16,7 +16,7 @@ import click
 
 from svmkit import __version__
 from svmkit.cli import streams
-from svmkit.cli.interrupt import Stop, handling
+from svmkit.cli.interrupt import Stop, stopping
 from svmkit.errors import SvmkitError
 
 COMMANDS = {
@@ -93,8 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(action: Callable[[], Any]) -> int:
     """Exit code of ``action`` (None is 0); every exception becomes one line on stderr."""
     streams.settle()
-    stop = Stop()
-    with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
+    with stopping() as stop:
         return _exit_code(action, stop)
 
 

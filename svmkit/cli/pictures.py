@@ -1,4 +1,5 @@
-"""The curves of a comparison as one picture of four panels, told apart by line and marker, so that grey print shows them too.
+"""The curves of a comparison as one picture of four panels, told apart by line and marker, so that grey print shows them too;
+and what any picture of svmkit's has: its style, its panels, its bytes.
 
 matplotlib is an extra: ``pip install svmkit[plot]``.
 """

@@ -97,9 +97,10 @@ def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
     from svmkit.scaling import unscalable
 
     lost = unscalable(dataset.rows, scaling)
-    if len(lost) or np.isinf(dataset.y).any():
+    if len(lost) or not np.isfinite(dataset.y).all():
         what = f"values of feature {lost[0]}" if len(lost) else "labels"
-        raise OutputError(f"can't write {output}: scaled {what} leave the range of doubles; nothing was overwritten")
+        where = "to standard output" if output == "-" else output
+        raise OutputError(f"can't write {where}: scaled {what} leave the range of doubles; nothing was overwritten")
 
 
 def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:

@@ -10,6 +10,9 @@ import sys
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
+#: What ends a write.
+_OF_WRITING = (errno.EBADF, errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EPIPE)
+
 
 def settle() -> None:
     """To be called before anything is opened.
@@ -50,13 +53,14 @@ def _patient(number: int, encoding: str) -> io.TextIOWrapper:
 
 
 def complaint(error: Exception) -> str:
-    """What went wrong, in words; where an OSError names no file it was standard output. With SVMKIT_DEBUG=1 what is nobody
-    else's fault is raised again.
-    """
+    """What went wrong, in words. With SVMKIT_DEBUG=1 what is nobody else's fault is raised again."""
     if isinstance(error, OSError):
+        reason = error.strerror or str(error)
         if error.filename is not None:
-            return f"{error.filename}: {error.strerror or error}"
-        return f"can't write to standard output: {'it is closed' if error.errno == errno.EBADF else error.strerror or error}"
+            return f"{error.filename}: {reason}"
+        if error.errno in _OF_WRITING:  # other files are named
+            return f"can't write to standard output: {'it is closed' if error.errno == errno.EBADF else reason}"
+        return reason
     if isinstance(error, MemoryError):
         return "not enough memory for this"
     if os.environ.get("SVMKIT_DEBUG") == "1":

@@ -47,7 +47,8 @@ def _close_together(rows: Rows) -> tuple[Ints, Floats]:
     everywhere = np.flatnonzero(counts == rows.n)
     least, most = least[everywhere], most[everywhere]
     middle, reach = 0.5 * least + 0.5 * most, 0.5 * most - 0.5 * least
-    close = np.abs(middle) >= _CLOSE * reach
+    with np.errstate(over="ignore"):
+        close = np.abs(middle) >= _CLOSE * reach
     return everywhere[close], middle[close]
 
 

@@ -263,7 +263,7 @@ def _read_exponent(text: Any, i: int) -> Any:
     power: Any = 0
     first = j
     while j < len(text) and text[j] >= 48 and text[j] <= 57:
-        power = min(power * 10 + np.int64(text[j]) - 48, 100000)
+        power = min(power * 10 + np.int64(text[j]) - 48, 1 << 40)
         j += 1
     if j == first:
         return 0, i

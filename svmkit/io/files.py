@@ -48,7 +48,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def map_bytes(path: str) -> NDArray[np.uint8]:
-    """All of ``path`` (``-`` is standard input), decompressed if need be, as a read-only array of bytes.
+    """All of ``path`` (``-`` is standard input), decompressed if need be, as an array of bytes.
 
     A plain file is mapped, not copied. Raises DataError where it cannot be opened or read, or where compressed data are
     damaged.

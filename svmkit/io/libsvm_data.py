@@ -32,7 +32,7 @@ def read_dataset(
     training: bool = False,
     on_warning: Callable[[str], None] | None = None,
 ) -> Dataset:
-    """The examples in ``path`` (``-`` is standard input; gzip, bzip2 and xz are undone).
+    """The examples in ``path`` (``-`` is standard input; compression is undone).
 
     ``precomputed``: lines ``label 0:serial 1:K(x, x_1) … L:K(x, x_L)`` of a kernel matrix; with ``training``, serials must lie
     in 1 … L. ``on_warning`` is told, once, of what was left out. Raises DataError for what cannot be opened, is empty, or is

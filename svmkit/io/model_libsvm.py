@@ -286,13 +286,11 @@ def _read_map(header: _Header, kernel: Kernel) -> FeatureMap | None:
 
 def _value(text: str) -> Any:
     """The number or truth value that ``text`` is, or the text itself."""
-    for known, value in (("True", True), ("False", False)):
-        if text == known:
-            return value
-    for kind, pattern in ((int, _WHOLE), (float, _NUMBER)):
-        if pattern.fullmatch(text):
-            return kind(text)
-    return text
+    if text in ("True", "False"):
+        return text == "True"
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def _read_kernel(header: _Header) -> Kernel:

@@ -241,9 +241,7 @@ def _has_digits(token: bytes) -> bool:
 
 
 def _line_start(text: Text, position: int) -> int:
-    while position > 0 and text[position - 1] != ord("\n"):
-        position -= 1
-    return position
+    return text[:position].tobytes().rfind(b"\n") + 1
 
 
 def _token(text: Text, position: int) -> str:

@@ -10,6 +10,13 @@ from svmkit.problem import Solution
 from svmkit.trace import Limits, Progress, Status
 
 
+def given_up(limits: Limits, interrupted: Callable[[], bool], seconds: float) -> Status | None:
+    """Why nobody waits any longer after ``seconds``, or None."""
+    if interrupted():
+        return Status.INTERRUPTED
+    return Status.TIME_LIMIT if limits.time_limit_s is not None and seconds >= limits.time_limit_s else None
+
+
 class Marks:
     """Counts of steps at which something is asked: ``first``, then each ``ratio`` times the last, at least one more."""
 
@@ -41,9 +48,7 @@ class Stops:
 
     def before(self) -> Status | None:
         """Why not to begin, or None."""
-        if self._interrupted():
-            return Status.INTERRUPTED
-        return Status.TIME_LIMIT if self._limits.time_limit_s == 0 else None
+        return given_up(self._limits, self._interrupted, 0.0)
 
     def status(self, progress: Progress, now: float) -> Status | None:
         """Why to stop ``now`` (seconds), or None."""

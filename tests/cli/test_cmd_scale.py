@@ -111,6 +111,14 @@ def test_what_leaves_the_range_of_doubles_is_refused_by_feature(tmp_path: Path) 
     assert (tmp_path / "out").read_text() == "before"
 
 
+def test_labels_that_leave_the_range_of_doubles_are_refused(tmp_path: Path) -> None:
+    """As nan, too, where a difference overflows above and below."""
+    (tmp_path / "d").write_text("-1.7e308 1:1\n1.6e308 1:2\n1.7e308 1:3\n0 1:3\n")
+    done = svmkit("scale", "-y", 0, 1, "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "can't write to standard output: scaled labels leave the range of doubles" in done.stderr
+
+
 def test_a_range_file_is_not_written_where_the_output_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("-1 1:-8e307\n1 1:8e307\n1 1:0\n")
     (tmp_path / "saved").write_text("before")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from shell import strict_json, svmkit, wait_for, write_blobs
 
 from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.main import guarded
 from svmkit.io.model_libsvm import read_model
 
 
@@ -179,6 +181,25 @@ from svmkit.__main__ import {entry}
         [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", says)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_python_ignores_comes_again(signum: int, code: int) -> None:
+    """As in the callback of a weak reference, which the loading of modules has."""
+
+    class Watched:
+        pass
+
+    def action() -> None:
+        watched = Watched()
+        last = weakref.ref(watched, lambda _: (os.kill(os.getpid(), signum), time.sleep(0.01)))
+        del watched
+        assert last() is None
+        time.sleep(20)
+
+    before = sys.unraisablehook
+    assert guarded(action) == code
+    assert sys.unraisablehook is before
 
 
 def test_signals_ignored_from_the_start_stay_ignored() -> None:

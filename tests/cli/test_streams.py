@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from shell import process, write_blobs
+
+from svmkit.cli.streams import complaint
 
 
 @pytest.fixture
@@ -43,6 +46,19 @@ def test_a_closed_standard_output_is_one_line(args: list[str], data: Path, tmp_p
     done = process(*there, before=closing(1))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "svmkit: can't write to standard output: it is closed"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "can't write to standard output: No space left on device"),
+        (OSError(errno.EAGAIN, "Resource temporarily unavailable"), "Resource temporarily unavailable"),  # of a fork
+        (OSError("cannot load it"), "cannot load it"),
+        (OSError(errno.ENOENT, "No such file or directory", "x"), "x: No such file or directory"),
+    ],
+)
+def test_what_is_not_of_writing_is_not_said_to_be(error: OSError, says: str) -> None:
+    assert complaint(error) == says
 
 
 @pytest.mark.parametrize("tool", ["svm-scale", "scale"])

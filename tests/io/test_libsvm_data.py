@@ -176,6 +176,8 @@ def test_notes_and_unknown_labels(tmp_path: Path) -> None:
 # --- numbers ----------------------------------------------------------------------------------------------------------------
 
 HARD_NUMBERS = [
+    f"0.{'0' * 100_300}1e100330",  # a fraction longer than most exponents are large
+    f"{'1' + '0' * 100_300}e-100290",
     "9007199254740993",  # halfway between two doubles: to even
     "9007199254740992.9999999999999999",
     "9007199254740991.4999999999999999999999999999999995",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli import streams
 from svmkit.cli.compat.argv import Usage
-from svmkit.cli.interrupt import Stop, handling
+from svmkit.cli.interrupt import Stop, stopping
 from svmkit.errors import DataError, OutputError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
     if argv is None:
         streams.leave(run_tool(name, usage, body, sys.argv[1:]))
     streams.settle()
-    stop = Stop()
-    with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
+    with stopping() as stop:
         return _exit_code(name, usage, lambda: body(list(argv)), stop)
 
 
