@@ -137,8 +137,8 @@ def make(source: Any, K: Any, i: Any) -> None:
                 )  # fmt: skip
 
 
-@helper(ORDERED)
-def spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
+@compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
+def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
     """All rows as columns of tables: one below the other in W, their norms in h."""
     width = W.shape[1]
     n_tables = len(h) // width
@@ -146,11 +146,6 @@ def spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, 
     for t in range(n_tables):
         table, own = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width]
         scatter(indptr, indices, data, half, 0, every, t * width, min((t + 1) * width, len(every)), table, own)
-
-
-@compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
-def _spread(indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any) -> None:
-    spread(indptr, indices, data, half, every, W, h)
 
 
 @helper(_OVERFLOWS)

@@ -65,35 +65,6 @@ def scatter(
             W[b_indices[k], c - c0] = b_data[k]
 
 
-@helper(ORDERED)
-def sort_by_feature(
-    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any, least: Any,
-    first: Any, who: Any, what: Any, h: Any,
-) -> None:  # fmt: skip
-    """Columns c0 … c1−1 by feature, from number ``least`` on: entries ``first[f] … first[f + 1]`` of (who: column − c0, what:
-    value).
-    """
-    first[:] = 0
-    h[:] = 0
-    for c in range(c0, c1):
-        row = columns[c]
-        h[c - c0] = b_half[row]
-        for k in range(b_indptr[row], b_indptr[row + 1]):
-            if b_indices[k] >= least:
-                first[b_indices[k] + 2] += 1
-    for f in range(2, len(first)):
-        first[f] += first[f - 1]
-    for c in range(c0, c1):
-        row = columns[c]
-        for k in range(b_indptr[row], b_indptr[row + 1]):
-            f = b_indices[k] + 1
-            if f > least:
-                place = first[f]
-                who[place] = c - c0
-                what[place] = b_data[k]
-                first[f] = place + 1
-
-
 def _by_width(one: Any, two: Any, four: Any, eight: Any) -> Any:
     """An intrinsic of inner.py for lines of 1, 2, 4 or 8 registers."""
 

@@ -12,7 +12,7 @@ Wolfe, "A method of conjugate subgradients for minimizing nondifferentiable func
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,8 +86,7 @@ def _search(
     out[1] = t if t > 0.0 else high
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """φ of this file's top: ``margin`` m, ``slope`` s, ``weight`` w (all (n,)), ``cross`` αᵀKd, ``curvature`` dᵀKd."""
 
     margin: Floats
@@ -100,12 +99,8 @@ class Line:
     def at(self, t: float) -> tuple[float, float]:
         """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t))."""
         out = np.empty(2)
-        _phi_at(*self._arguments, t, out)
+        _phi_at(*self, t, out)
         return float(out[0]), float(out[1])
-
-    @property
-    def _arguments(self) -> tuple[Any, ...]:
-        return self.margin, self.slope, self.weight, self.lam, self.cross, self.curvature
 
     def first(self, longest: float) -> float:
         """The minimiser if no hinge had a corner, at most ``longest``."""
@@ -124,7 +119,7 @@ def search(
     ⟨g, d⟩ ≥ −flat·‖d‖².
     """
     out = np.empty(2)
-    _search(*line._arguments, square, first, shortest, longest, flat, decrease, out)
+    _search(*line, square, first, shortest, longest, flat, decrease, out)
     return float(out[0]), float(out[1])
 
 

@@ -37,6 +37,9 @@ BUSY_SHARE, _FEW = 0.03, 0.25
 AT, ACTIVE, MOVED, BUSY, SWEEPS, SPARE, ROUND, WHY, N_COUNTS = range(9)
 #: WHY: the violation is within eps, or nothing has moved, with all examples active; enough visits.
 MET, IDLE, ENOUGH = 1, 2, 3
+#: From so many sweeps on, each time that they have doubled all variables take part: where rounding keeps the active ones from
+#: meeting eps, they would be the only ones for ever.
+_LOOK_AFTER = 1024
 #: Numbers: the gradients beyond which one at 0, one at its upper end goes behind the active ones; that which makes one busy;
 #: the largest and the smallest projected gradient of the sweep; the violation by the last sweep; the largest of the round.
 ABOVE, BELOW, BEYOND, MOST, LEAST, VIOLATION, LARGEST, N_NUMBERS = range(8)
@@ -72,7 +75,8 @@ def _end_sweep(order: Any, counts: Any, numbers: Any, seed: Any, eps: Any, shrin
     counts[SWEEPS] += 1
     if whole and (met or not moved):
         counts[WHY] = MET if met else IDLE
-    if met or not moved or not shrinking:
+    doubled = counts[SWEEPS] >= _LOOK_AFTER and counts[SWEEPS] & (counts[SWEEPS] - 1) == 0
+    if met or not moved or not shrinking or doubled:
         counts[ACTIVE] = len(order)
         numbers[ABOVE], numbers[BELOW] = inf, -inf
     else:

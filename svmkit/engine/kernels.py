@@ -69,8 +69,7 @@ class Engine:
         self.kernel = kernel
         (narrow,) = prepared(kernel, rows) if may_move else renumbered(rows)
         if real is None:
-            real, found = suited(narrow, narrow, kernel)
-            layout = layout or found
+            real, layout = suited(narrow, narrow, kernel)
         self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
         self.evaluations = 0
 

@@ -50,8 +50,8 @@ class Start(NamedTuple):
 
 
 def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
-    """β and F of the minimum, its violation about eps or below; None where pivots do not settle, K is indefinite or too many
-    variables are free.
+    """β and F of the minimum, its violation about eps or below, or as low as rounding lets it be; None where pivots do not
+    settle, K is indefinite or too many variables are free.
     """
     beta, F = start.beta.copy(), start.F.copy()
     side = np.where(beta >= start.upper, 1, np.where(beta <= start.lower, -1, 0))

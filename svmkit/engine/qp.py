@@ -319,6 +319,8 @@ def coordinate_steps_over(make: Any, real: str = "f8") -> Any:
             wanted = beta[i] + F[i] / max(float64(diagonal[i]), _TAU)
             new = min(max(wanted, lower[i]), upper[i])
             step = new - beta[i]
+            if step == 0.0:
+                break
             beta[i] = new
             make(source, K, i)
             Ki = K[i]
@@ -326,8 +328,6 @@ def coordinate_steps_over(make: Any, real: str = "f8") -> Any:
             for t in range(n):
                 F[t] -= change * Ki[t]
             steps += 1
-            if step == 0.0:
-                break
         return steps
 
     return coordinate_steps

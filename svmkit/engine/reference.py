@@ -3,7 +3,8 @@ solver works with.
 
 A dot product is the plain sum over common indices in ascending order; rbf is exp(−gamma (‖x‖² + ‖z‖² − 2 x·z)); powers are by
 repeated squaring. Nothing is reordered or fused, so the values are the same on every machine with the same libm. Row i is
-scattered into a dense buffer of width n_features + 1, so that its products with other rows cost only their own non-zeros.
+scattered into a dense buffer with a place for each feature that occurs, so that its products with other rows cost only their
+own non-zeros.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ REFERENCE_TYPES = "i8, f8, f8, i8, f8[:], i4[:], i8[:], f8[:], f8[:, :], i8[:], 
 
 
 class Reference(NamedTuple):
-    """A kernel over rows, as compiled code takes it. ``scatter`` (n_features + 1,) is scratch, all zero between calls."""
+    """A kernel over rows, as compiled code takes it. ``scatter``, as long as the features that occur and one more, is scratch,
+    all zero between calls.
+    """
 
     kind: int
     gamma: float

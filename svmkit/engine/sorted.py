@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
-from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, sort_by_feature, weighted
+from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, row_products, weighted
 from svmkit.engine.inner import kernel_values
 
 #: Lines of the table.
@@ -30,6 +30,35 @@ def _spread(b_indptr: Any, b_indices: Any, b_data: Any, columns: Any, c0: Any, c
         while k < end and b_indices[k] < FREQUENT:
             W[part * FREQUENT + b_indices[k], c - c0 - part * width] = b_data[k]
             k += 1
+
+
+@helper(ORDERED)
+def _sort(
+    b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any, c0: Any, c1: Any,
+    first: Any, who: Any, what: Any, h: Any,
+) -> None:  # fmt: skip
+    """Columns c0 … c1−1 by feature, from number FREQUENT on: entries ``first[f] … first[f + 1]`` of (who: column − c0, what:
+    value).
+    """
+    first[:] = 0
+    h[:] = 0
+    for c in range(c0, c1):
+        row = columns[c]
+        h[c - c0] = b_half[row]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            if b_indices[k] >= FREQUENT:
+                first[b_indices[k] + 2] += 1
+    for f in range(2, len(first)):
+        first[f] += first[f - 1]
+    for c in range(c0, c1):
+        row = columns[c]
+        for k in range(b_indptr[row], b_indptr[row + 1]):
+            f = b_indices[k] + 1
+            if f > FREQUENT:
+                place = first[f]
+                who[place] = c - c0
+                what[place] = b_data[k]
+                first[f] = place + 1
 
 
 @helper(ORDERED)
@@ -68,7 +97,7 @@ def _apply_sorted(
     for c0 in range(0, len(columns), len(h)):
         c1 = min(c0 + len(h), len(columns))
         _spread(b_indptr, b_indices, b_data, columns, c0, c1, W)
-        sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, FREQUENT, first, who, what, h)
+        _sort(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
         for i0 in range(r0, r1, CHUNK_ROWS):
             i1 = min(i0 + CHUNK_ROWS, r1)
             _chunk_values(
@@ -91,7 +120,7 @@ def _block_sorted(
     for c0 in range(c_begin, c_end, len(h)):
         c1 = min(c0 + len(h), c_end)
         _spread(b_indptr, b_indices, b_data, columns, c0, c1, W)
-        sort_by_feature(b_indptr, b_indices, b_data, b_half, columns, c0, c1, FREQUENT, first, who, what, h)
+        _sort(b_indptr, b_indices, b_data, b_half, columns, c0, c1, first, who, what, h)
         for i0 in range(r0, r1, CHUNK_ROWS):
             i1 = min(i0 + CHUNK_ROWS, r1)
             _chunk_values(

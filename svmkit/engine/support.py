@@ -150,8 +150,8 @@ class SupportSet:
 
     @property
     def holds_all(self) -> bool:
-        """Whether every row of K over S × S is kept."""
-        return self.size <= self.K.shape[1] and self.size <= len(self.K)
+        """Whether there is room for every row of K over S × S."""
+        return self.size <= len(self.K)
 
     def members(self) -> Ints:
         """Slots in use, ascending."""

@@ -298,7 +298,7 @@ def _as_own(state: State, by_w: Solution | None) -> Solution | None:
 
 
 def _finishing_evaluations(state: State) -> int:
-    """None where all kernel values among S are kept, though it may compute them again."""
+    """None where all kernel values among S have room, though it may compute them again."""
     return 0 if state.support.holds_all else state.so_far.kernel_evaluations
 
 

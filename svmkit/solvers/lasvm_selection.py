@@ -82,7 +82,7 @@ class Selection:
         """Moves a row in front of those still to come, and past it."""
         place, first = int(self.where[row]), int(self.order[self.at])
         self.order[[self.at, place]] = row, first
-        self.where[first] = place
+        self.where[row], self.where[first] = self.at, place
         self.at += 1
 
     def _best(self, support: SupportSet) -> tuple[int, NDArray[Any] | None]:

@@ -151,7 +151,7 @@ class _KernelForm:
 
     def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:
         self.problem, self.shrinking, self.eps, self.seed = problem, shrinking, eps, seed
-        self.sweeps = self.evaluations = 0
+        self.sweeps = 0
         self.violation = nan
         self.done = self.stalled = False
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside

@@ -240,7 +240,7 @@ def _open_round(state: State) -> None:
         state.least_after, state.calmest = state.violation, state.variables.current_beta()
     if _in_place_of_a_round(state):
         return
-    if state.idle_rounds:  # the worst violators cannot move at this precision
+    if state.idle:  # the worst violators cannot move at this precision
         use_float64(state)
     if not state.stalled:
         state.block = _block(state, m, M)
@@ -357,7 +357,7 @@ def _close_round(state: State, block: Block) -> None:
         state.variables.engine.apply(active.packed, rows, -change[changed], active.F)
     active.beta[block.place] = block.beta
     state.drift2 += float(change @ change)
-    state.idle_rounds = 0 if len(changed) else state.idle_rounds + 1
+    state.idle = len(changed) == 0
     state.previous = block.place
     state.block = None
     state.rounds += 1

@@ -91,7 +91,7 @@ class State:
     unfinished_steps: int = 0
     lost_steps: int = 0
     drift2: float = 0.0
-    idle_rounds: int = 0
+    idle: bool = False
     checks: Checks = field(default_factory=Checks)
     evaluations_before: int = 0
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -246,7 +246,7 @@ def use_float64(state: State) -> None:
         return
     use(state, Engine(state.problem.rows, state.problem.kernel, "f8"))
     refresh(state, state.variables.whole.number)
-    state.idle_rounds, state.checks = 0, Checks()
+    state.idle, state.checks = False, Checks()
 
 
 def use(state: State, engine: Engine) -> None:

@@ -5,7 +5,7 @@ by        d = −(least-norm point of the bundle's hull), a step by Wolfe's sear
 Stops     relative gap (conjugate.py) of f and the best dual value D so far ≤ eps, by fresh float64 kernel values in the end:
           where these do not bear it out the run goes on from them, in float64, and stalls the third time, or where they gain
           nothing; or after ``iterations``
-Memory    a bundle of b subgradients: 4b + 8 vectors of length n; columns of K that are used again, within ``cache_mb``
+Memory    a bundle of b subgradients: 4b + 17 vectors of length n; columns of K that are used again, within ``cache_mb``
 Paper     Wolfe, Mathematical Programming Study 3 (1975) 145–173; the objective as in Zhang & Sen, eq. (1)
 
 A subgradient is g = Σ u_i φ(x_i) with u = λα − v, v_i = ω_i y_i [hinge_i > 0]/n. Norms and inner products are those of such

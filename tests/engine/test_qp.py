@@ -229,6 +229,15 @@ def test_a_block_of_the_largest_size_keeps_places_apart() -> None:
     assert beta[n - 2] == 1.0
 
 
+def test_a_coordinate_that_cannot_move_is_no_step() -> None:
+    """Where F/K_ii is below what rounding leaves of β; else a call of one step would not know that it was the last."""
+    F, beta = np.array([1.0, -0.5]), np.array([1e17, 1e17])
+    work = np.empty(2), np.empty(2)
+    for allowed in (1, 5):
+        steps = qp.coordinate_steps["f8"](np.eye(2), np.ones(2), F, beta, np.zeros(2), np.full(2, 2e17), *work, 1e-3, allowed)
+        assert (steps, beta.tolist()) == (0, [1e17, 1e17])
+
+
 @pytest.mark.parametrize("real", ["f4", "f8"])
 def test_without_variables_or_numbers_there_is_no_step(real: str) -> None:
     """What overflowing kernel values leave behind must not keep steps going, nor reach β."""

@@ -215,6 +215,18 @@ def test_labels_come_back_in_any_order_and_for_any_row() -> None:
     assert sorted(state.selection.order) == list(range(case.n))
 
 
+def test_an_example_that_was_put_back_may_be_chosen_next() -> None:
+    X, y = points(40, 3, seed=0)
+    state = lasvm.start(problem(X, y, Kernel(RBF, 0.5)), lasvm.Options(selection="active"), EPS, 0)
+    for label in (1.0, -1.0):
+        lasvm.learn(state, int(np.flatnonzero(y == label)[0]), label)
+    row = lasvm.choose(state)
+    lasvm.put_back(state)
+    assert lasvm.choose(state) == row
+    assert state.selection is not None
+    assert sorted(state.selection.order) == list(range(40))
+
+
 def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
     case = named("300 rows, rbf")
     K = kernel_matrix(case)

@@ -234,6 +234,16 @@ def test_setting_aside_saves_visits_and_changes_nothing_else() -> None:
     assert duals[0] == pytest.approx(duals[1], rel=1e-9)
 
 
+def test_an_eps_below_rounding_leaves_nothing_aside() -> None:
+    """Where the active examples can meet it no more, those set aside come back all the same."""
+    rng = np.random.default_rng(3)
+    for eps in (1e-12, 1e-14, 1e-15):
+        X = rng.normal(size=(200, 20))
+        y = np.where(X[:, 0] + 0.5 * rng.normal(size=200) > 0, 1.0, -1.0)
+        result = run(sdca, replace(zoo.problem(X, y, Kernel(LINEAR)), bias="none"), sdca.Options(epochs=5000), eps=eps, seed=1)
+        assert result.certificate.violation < 1e-12
+
+
 def test_near_copies_of_opposite_label_cost_no_sweeps_over_the_others() -> None:
     """The others can be told apart; each of the two goes to C by steps of what their difference is worth."""
     X, _ = zoo.points(300, 40, seed=21)

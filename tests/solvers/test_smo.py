@@ -223,7 +223,7 @@ def test_rounds_that_cannot_move_turn_to_float64_with_variables_dropped(
     def claim_idle(state: smo_state.State) -> None:
         if not dropped and not state.variables.is_whole and state.rounds > 20:
             dropped.append(state.problem.n - len(state.variables.active.number))
-            state.idle_rounds = 1
+            state.idle = True
         open_round(state)
 
     monkeypatch.setattr(smo, "_open_round", claim_idle)
