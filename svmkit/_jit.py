@@ -113,6 +113,8 @@ class Compiled:
         """numba's own dispatcher for this function, compiled for the signature alone."""
         import numba
 
+        for name in ("DISABLE_JIT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"):  # NUMBA_* variables: what is stored is for all runs
+            setattr(numba.config, name, 0)
         made = numba.njit(fastmath=self.fastmath, **_OPTIONS, **options)(_with_helpers(self.function))
         made.compile(tuple(_numba_type(code, ndim) for code, ndim in self.arguments))
         return made
@@ -309,12 +311,15 @@ def _plain_ir() -> Iterator[None]:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Puts Ctrl-C and SIGTERM off to the end: raised inside one of LLVM's callbacks they would be lost."""
+    """Puts Ctrl-C, SIGTERM and SIGHUP off to the end: raised inside one of LLVM's callbacks they would be lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    usual = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+    }
     for number in usual:
         signal.signal(number, lambda number, _frame: came.append(number))
     try:

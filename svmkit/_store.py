@@ -1,7 +1,7 @@
 """Machine code on disk and in memory: where compiled functions are kept between processes, and how they are loaded.
 
 The store is ``$SVMKIT_CACHE`` (default ``$XDG_CACHE_HOME/svmkit`` or ``~/.cache/svmkit``), one folder per hash of our sources,
-numba, llvmlite and CPU; the three newest stay. Files appear by rename, so processes starting cold together do no harm, and each
+numba, llvmlite and CPU; those used last stay. Files appear by rename, so processes starting cold together do no harm, and each
 function is claimed before it is compiled, so they share the work.
 """
 
@@ -22,7 +22,10 @@ from typing import Any, TextIO
 
 from svmkit import _link
 
-_KEPT_STORES = 3
+#: Stores that stay, each of some MB: a home may serve several kinds of CPU and versions of svmkit, each used now and then.
+_KEPT_STORES = 16
+#: How old a store's time of last use may be.
+_DAY_S = 86_400
 #: Behind the code in its file: to run what a full disk or a crash has left of it ends the process.
 _SUM_BYTES = 4
 #: Lines of /proc/cpuinfo that tell what a CPU can do, on x86 and on ARM.
@@ -57,7 +60,10 @@ def has(name: str) -> bool:
 def is_empty() -> bool:
     """Whether there is a store that can be written, and nothing in it yet."""
     folder = store()
-    return folder is not None and os.access(folder, os.W_OK) and not any(folder.iterdir())
+    try:
+        return folder is not None and os.access(folder, os.W_OK) and not any(folder.iterdir())
+    except OSError:  # it may not be listed, or is gone
+        return False
 
 
 def link(code: bytes, symbol: str) -> int:
@@ -144,6 +150,9 @@ def store() -> Path | None:
     if folder is None:
         return None
     if os.path.isdir(folder):  # Path.is_dir raises where a parent may not be searched
+        with suppress(OSError):  # its time is that of the last use, for _drop_old_stores
+            if time.time() - folder.stat().st_mtime > _DAY_S:
+                os.utime(folder)
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -155,14 +164,18 @@ def store() -> Path | None:
 
 @cache
 def _folder() -> Path | None:
-    """Where this build's machine code should lie; None for a user who has no home."""
+    """Where this build's machine code should lie; None for a user who has no home, and where our sources are out of reach."""
+    fingerprint = _fingerprint()
+    if fingerprint is None:
+        return None
     base = os.environ.get("SVMKIT_CACHE")
     if not base:
-        caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        if caches == "~/.cache":
+        home = os.path.expanduser("~")
+        caches = os.environ.get("XDG_CACHE_HOME") or (os.path.join(home, ".cache") if os.path.isdir(home) else None)
+        if caches is None:
             return None
         base = os.path.join(caches, "svmkit")
-    return Path(base) / _fingerprint()
+    return Path(base) / fingerprint
 
 
 def unwritable() -> str | None:
@@ -170,6 +183,8 @@ def unwritable() -> str | None:
     way_out = "let SVMKIT_CACHE name a folder that can be written"
     folder = _folder()
     if folder is None:
+        if _fingerprint() is None:
+            return "svmkit's own files cannot be read, and code for one version must not serve another; unpack it"
         return f"there is no home to keep compiled code in; {way_out}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -179,14 +194,20 @@ def unwritable() -> str | None:
     return None if reason is None else f"can't write {folder}: {reason}; {way_out}"
 
 
-def _fingerprint() -> str:
-    """Hash of all that decides the machine code: our sources (cli/ compiles nothing), numba, llvmlite, the CPU."""
-    parts = [f"{sys.platform} {_cpu()}".encode()]
+def _fingerprint() -> str | None:
+    """Hash of all that decides the machine code: our sources (cli/ compiles nothing), numba, llvmlite, the CPU.
+
+    Where byte code stands in the place of sources it is hashed. None where there are neither, as in a zip.
+    """
+    parts = []
     root = os.path.dirname(__file__)
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted({*subfolders} - {"cli", "__pycache__"})
-        for path in sorted(os.path.join(folder, name) for name in names if name.endswith(".py")):
+        for path in sorted(os.path.join(folder, name) for name in names if name.endswith((".py", ".pyc"))):
             parts += [os.path.relpath(path, root).encode(), Path(path).read_bytes()]
+    if not parts:
+        return None
+    parts.append(f"{sys.platform} {_cpu()}".encode())
     for package in ("numba", "llvmlite"):
         spec = find_spec(package)
         version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None

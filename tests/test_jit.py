@@ -108,6 +108,40 @@ def test_a_user_without_a_home_has_no_store(monkeypatch: pytest.MonkeyPatch) -> 
         cached.cache_clear()
 
 
+def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """As of users that services run as."""
+    assert run("", HOME=str(tmp_path / "none"), XDG_CACHE_HOME="") == "[3.0, -1.0] True"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_may_not_be_listed_is_not_called_empty(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _store.is_empty()
+
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert not _store.is_empty()
+
+
+def test_byte_code_in_place_of_sources_has_stores_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one version would run the code of another. In a zip neither can be read."""
+    found = []
+    for content in (b"one", b"two", None):
+        monkeypatch.setattr(_store, "__file__", str(tmp_path / str(content) / "_store.pyc"))
+        if content is not None:
+            (tmp_path / str(content) / "engine").mkdir(parents=True)
+            (tmp_path / str(content) / "engine" / "qp.pyc").write_bytes(content)
+        found.append(_store._fingerprint())
+    assert None not in found[:2]
+    assert found[0] != found[1]
+    assert found[2] is None
+    _store._folder.cache_clear()
+    assert _store._folder() is None
+    assert "cannot be read" in (_store.unwritable() or "")
+    _store._folder.cache_clear()
+
+
 def test_a_function_is_claimed_by_one_at_a_time(store: Path) -> None:
     with _store.claimed("f", 0.0) as first:
         assert first
@@ -220,11 +254,21 @@ def folder_of_age(folder: Path, age: int, file: str) -> Path:
     return folder
 
 
-def test_old_stores_are_dropped(tmp_path: Path) -> None:
+def test_stores_that_were_not_used_for_longest_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = ("svmkit.engine.qp.f.o", "engine_0/qp.f-1.py311.nbi", "svmkit.engine.qp.f.o.17.18", "svmkit.a.o", "svmkit.a.o")
     stores = [folder_of_age(tmp_path / f"{age:016x}", age, file) for age, file in enumerate(files)]
-    run(tmp_path)
+    monkeypatch.setattr(_store, "_KEPT_STORES", 3)
+    _store._drop_old_stores(tmp_path / "newest")
     assert [store.exists() for store in stores] == [False, False, False, True, True]
+
+
+def test_a_store_in_use_is_not_an_old_one(tmp_path: Path) -> None:
+    """Nothing is written into it any more."""
+    assert run(tmp_path) == "[3.0, -1.0] True"
+    (folder,) = tmp_path.iterdir()
+    os.utime(folder, (1_000_000, 1_000_000))
+    assert run(tmp_path) == "[3.0, -1.0] False"
+    assert time.time() - folder.stat().st_mtime < 1000
 
 
 def test_folders_that_are_no_stores_are_left_alone(tmp_path: Path) -> None:

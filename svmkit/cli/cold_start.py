@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 #: Compiling for less than this is not worth a word.
 _COLD_S = 2.0
@@ -31,7 +32,8 @@ class ColdStart:
         if not self._silent and not waiting:
             self._timer = threading.Timer(_COLD_S, self._tell)
             self._timer.daemon = True
-            self._timer.start()
+            with suppress(RuntimeError):  # the system has no more threads for this process
+                self._timer.start()
 
     def end(self) -> None:
         """Nothing is said any more."""
