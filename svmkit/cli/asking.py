@@ -155,7 +155,7 @@ def train_pool(
             closing(_oracle(asked.oracle or "", pool, names, reporter)) as oracle,
             Interrupts(quiet) as stop,
         ):
-            dialogue = _Dialogue(oracle, pool, names, log)
+            dialogue = _Dialogue(oracle, pool, names, log, reporter)
             result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, stop, lost)
             written = result.last.labels > 0 or learner.first > 0  # else an older MODEL is worth more
             if written:
@@ -201,8 +201,8 @@ def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
 class _Dialogue:
     """Questions, and answers in the log. What goes wrong is kept as ``failure``: there is a model to save first."""
 
-    def __init__(self, oracle: Oracle, pool: Pool, labels: Ints, log: Log) -> None:
-        self._oracle, self._pool, self._labels, self._log = oracle, pool, labels, log
+    def __init__(self, oracle: Oracle, pool: Pool, labels: Ints, log: Log, reporter: Reporter) -> None:
+        self._oracle, self._pool, self._labels, self._log, self._reporter = oracle, pool, labels, log, reporter
         self.failure: SvmkitError | None = None
 
     def ask(self, row: int, give_up: Callable[[], bool]) -> int | None:
@@ -210,7 +210,7 @@ class _Dialogue:
         if self.failure is not None:
             return None
         try:
-            answer = self._oracle.ask(row, self._pool.text_of(row), give_up)
+            answer = self._oracle.ask(row, self._pool.text_of(row), self._patience(row, give_up))
             if answer is None:
                 return None
             label = self._read(row, answer)
@@ -219,6 +219,20 @@ class _Dialogue:
             self.failure = error
             return None
         return label
+
+    def _patience(self, row: int, give_up: Callable[[], bool]) -> Callable[[], bool]:
+        """``give_up``, which is asked while an answer is waited for, and a word now and then; a person needs none."""
+        if self._reporter.quiet or isinstance(self._oracle, Person):
+            return give_up
+        due = [time.perf_counter() + _REPORT_EVERY_S]
+
+        def asked() -> bool:
+            if time.perf_counter() >= due[0]:
+                due[0] += _REPORT_EVERY_S
+                self._reporter.note(f"waiting for --oracle to answer row {row + 1}; it must write each answer at once (flush)")
+            return give_up()
+
+        return asked
 
     def note(self, text: str) -> None:
         """A line of the log for people."""

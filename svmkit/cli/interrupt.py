@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: what they do while a command runs, and that the first during training lets the model so far be saved."""
+"""Ctrl-C, SIGTERM and a terminal that is gone: what they do while a command runs; the first of them during training lets the
+model so far be saved.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,9 @@ from types import FrameType
 from typing import Any
 
 from svmkit.errors import Abandoned
+
+#: What ends a command.
+STOPPING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -50,7 +55,7 @@ class Stop:
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM end what is inside by a KeyboardInterrupt.
+    """Signals end what is inside by a KeyboardInterrupt.
 
     Where Python ignores that, as in callbacks of weak references, which imports have, the signal is sent once more.
     """
@@ -64,7 +69,7 @@ def stopping() -> Iterator[Stop]:
 
     sys.unraisablehook = again
     try:
-        with handling({signal.SIGTERM: stop, signal.SIGINT: stop}):
+        with handling(dict.fromkeys(STOPPING, stop)):
             yield stop
     finally:
         sys.unraisablehook = usual
@@ -77,7 +82,7 @@ class Interrupts:
         self.quiet = quiet
         self.signum = 0
         self._before: dict[int, Any] = {}
-        self._handling = handling({signal.SIGINT: self._handle, signal.SIGTERM: self._handle})
+        self._handling = handling(dict.fromkeys(STOPPING, self._handle))
 
     def interrupted(self) -> bool:
         """Whether a signal has come."""
@@ -85,11 +90,11 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM, 0 if neither came."""
+        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 0 if none came."""
         return 128 + self.signum if self.signum else 0
 
     def __enter__(self) -> Interrupts:
-        self._before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {signum: signal.getsignal(signum) for signum in STOPPING}
         self._handling.__enter__()
         return self
 

@@ -26,7 +26,8 @@ def settle() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, mode)  # takes the lowest free number, which is this one
+            with suppress(OSError):  # there need not be a /dev
+                os.open(os.devnull, mode)  # takes the lowest free number, which is this one
     if sys.stdout is None or isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
         sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115  (for the whole process)
@@ -79,9 +80,10 @@ def tell(text: str, end: str = "\n") -> None:
 
 def forget(stream: TextIO) -> None:
     """Points a standard stream at nothing, so that what is left in its buffer raises no second error when Python exits."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, stream.fileno())
-    os.close(null)
+    with suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 def leave(code: int) -> NoReturn:

@@ -247,6 +247,11 @@ def check_writable(path: str) -> None:
         raise OutputError(f"can't write {path}: it is a symbolic link that leads back to itself")
     if os.path.isdir(target) or path.endswith(os.sep):
         raise OutputError(f"can't write {path}: it is a folder; name a file in it")
+    try:
+        os.lstat(target)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise OutputError(f"can't write {path}: {reason_of(error)}") from None
     if os.path.exists(target) and not os.access(target, os.W_OK):
         raise OutputError(f"can't write {path}: permission denied; the file is write-protected")
     if _written_in_place(path):
@@ -357,11 +362,27 @@ def _open_in_place(path: str) -> BinaryIO:
 
 
 def _create(temporary: str, target: str) -> BinaryIO:
-    """The new file, with the permissions of ``target`` if that exists, else those the umask leaves."""
+    """The new file, with owner, group and permissions of ``target`` if that exists, else those that any new file has.
+
+    Where the group cannot be kept no other one gets its permissions.
+    """
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     with suppress(OSError):  # no target, or a file system without permissions
-        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        before, now = os.stat(target), os.stat(temporary)
+        mode = before.st_mode & 0o777
+        if (before.st_uid, before.st_gid) != (now.st_uid, now.st_gid) and not _given(temporary, before.st_uid, before.st_gid):
+            mode &= 0o777 if _given(temporary, -1, before.st_gid) else 0o707
+        os.chmod(temporary, mode)
     return open(descriptor, "wb")
+
+
+def _given(path: str, owner: int, group: int) -> bool:
+    """Whether the file could be given to them; −1 is whom it belongs to."""
+    try:
+        os.chown(path, owner, group)
+    except OSError:
+        return False
+    return True
 
 
 def _failure(path: str, error: OSError) -> OutputError:

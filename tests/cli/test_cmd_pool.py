@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from shell import process, strict_json, svmkit, wait_for, write_blobs
 
+from svmkit.cli import asking
 from svmkit.errors import OutputError
 from svmkit.io.model_libsvm import read_model
 from svmkit.io.oracle import Log
@@ -255,6 +257,16 @@ def test_a_time_limit_ends_the_wait_for_an_answer(pool: Path, model: Path) -> No
     done = svmkit(*TRAIN, "--pool", pool, "--oracle", command_of(pool, after=3), "--time-limit", 0.5, "/dev/null", model)
     assert done.returncode == 0
     assert "stopped (TIME_LIMIT): 3 labels of the pool" in done.stderr
+
+
+def test_a_long_wait_for_an_answer_is_told(pool: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a program that keeps its answers in a buffer."""
+    monkeypatch.setattr(asking, "_REPORT_EVERY_S", 0.2)
+    args = (*TRAIN, "--pool", pool, "--oracle", command_of(pool, after=3), "--time-limit", 0.7, "/dev/null", model)
+    said = [line for line in svmkit(*args).stderr.splitlines() if "waiting" in line]
+    assert 1 <= len(said) <= 4
+    assert re.fullmatch(r"svmkit: waiting for --oracle to answer row \d+; it must write each answer at once \(flush\)", said[0])
+    assert "waiting" not in svmkit(*args, "--quiet").stderr
 
 
 def test_without_any_label_an_older_model_is_left(pool: Path, model: Path) -> None:

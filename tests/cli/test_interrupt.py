@@ -41,7 +41,7 @@ def begun(path: Path) -> Callable[[], bool]:
     return lambda: path.exists() and path.stat().st_size > 0
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> None:
     data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
     with training("--json", "--trace", trace, data, model) as running:

@@ -11,6 +11,8 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -107,6 +109,40 @@ def test_permissions_are_kept_or_follow_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE(old.stat().st_mode) == 0o755
 
 
+@pytest.mark.parametrize(
+    ("refused", "asked", "mode"),
+    [
+        ([], [(12, 34)], 0o664),
+        ([12], [(12, 34), (-1, 34)], 0o664),
+        ([12, -1], [(12, 34), (-1, 34)], 0o604),
+    ],
+)
+def test_owner_and_group_are_kept_or_no_other_group_gets_their_permissions(
+    refused: list[int], asked: list[tuple[int, int]], mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is asked for: to give files away takes rights that tests need not have."""
+    path, given = tmp_path / "model", list[tuple[int, int]]()
+    path.write_bytes(b"")
+    path.chmod(0o664)
+    real = os.stat
+
+    def of_others(name: str, **options: Any) -> Any:
+        found = real(name, **options)
+        return SimpleNamespace(st_mode=found.st_mode, st_uid=12, st_gid=34) if str(name) == str(path) else found
+
+    def give(name: str, owner: int, group: int) -> None:
+        given.append((owner, group))
+        if owner in refused:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", of_others)
+        patched.setattr(os, "chown", give)
+        write(path, b"a")
+    assert given == asked
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_symbolic_link_stays_and_its_target_is_written(tmp_path: Path, exists: bool) -> None:
     (tmp_path / "there").mkdir()
@@ -174,6 +210,7 @@ def test_check_writable_says_why_not(tmp_path: Path) -> None:
         (tmp_path / "none" / "model", f"there is no folder {tmp_path}/none"),
         (tmp_path / "file" / "model", "there is no folder"),
         (tmp_path / "loop", "leads back to itself"),
+        (tmp_path / ("x" * 256), "File name too long"),
         ("", "no file name"),
     ]
     (tmp_path / "loop").symlink_to("loop")

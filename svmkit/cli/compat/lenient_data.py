@@ -32,7 +32,7 @@ def parse_lenient(text: str, path: str) -> Dataset:
     for number, line in enumerate(text.split("\n")[: _n_lines(text)], 1):
         label = _scanned_number(line)
         if label is None:
-            raise DataError("ERROR: failed to read labels", f"{path}, line {number}: {line.strip()[:40]!r} is no label")
+            raise DataError("ERROR: failed to read labels", f"{path}, line {number}: {_shown(line.strip())} is no label")
         at = _end_of_word(line, 0)
         if not math.isfinite(label):
             raise _unscalable(path, number, line, at, _NOT_FINITE)
@@ -62,7 +62,12 @@ def _scanned_number(text: str) -> float | None:
 def _unscalable(path: str, number: int, line: str, end: int, reason: str) -> DataError:
     """The complaint about the word that ends at ``end``."""
     word = line[:end].split()[-1]
-    return DataError(f"Wrong input format at line {number}", f"{path}, line {number}: {word[:40]!r}: {reason}")
+    return DataError(f"Wrong input format at line {number}", f"{path}, line {number}: {_shown(word)}: {reason}")
+
+
+def _shown(text: str) -> str:
+    """``text``, a character a byte, for people, whose encoding is UTF-8."""
+    return repr(text.encode("latin-1").decode("utf-8", "replace")[:40])
 
 
 def _n_lines(text: str) -> int:

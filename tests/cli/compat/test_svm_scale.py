@@ -33,6 +33,7 @@ FILES = {
     "label_only": "1\n2\n",
     "blank": "1 1:2\n\n2 1:3\n",
     "word": "a 1:2\n",
+    "accent": "é 1:2\n",
     "bare_hex_label": "0x 1:2\n",
     "ranges": "x\n-1 1\n1 0 10\n2 5 5\n12 0 5\n",
     "label_ranges": "y\n0 1\n-2 2\nx\n0 2\n1 0 10\n3 -1 1\n",
@@ -122,6 +123,7 @@ def test_saved_ranges_by_heart(scale_folder: Path) -> None:
     [
         ("bare_hex_label", "ERROR: failed to read labels", "bare_hex_label, line 1: '0x 1:2' is no label"),
         ("word", "ERROR: failed to read labels", "word, line 1: 'a 1:2' is no label"),
+        ("accent", "ERROR: failed to read labels", "accent, line 1: 'é 1:2' is no label"),
         ("-u inf plain", "ERROR: the limit inf is not a finite number", ""),
         ("-y 0 1e400 plain", "ERROR: the limit inf is not a finite number", ""),
         ("-r short_ranges plain", "ERROR: failed to read scaling parameters", "short_ranges, line 2: must be"),
