@@ -127,7 +127,11 @@ def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: 
         except BaseException as error:
             put("error", error)
 
-    threading.Thread(target=make, daemon=True, name="svmkit-ahead").start()
+    try:
+        threading.Thread(target=make, daemon=True, name="svmkit-ahead").start()
+    except RuntimeError:  # the system has no more threads for this process
+        yield from items
+        return
     try:
         while True:
             try:

@@ -42,12 +42,10 @@ _SQUARES: dict[type[np.float32] | type[np.float64], float] = {np.float32: 1e-4 *
 _PIECES, _TILE, _LEAST_COLUMNS = 8, 1 << 18, 64
 #: Decimals of the moved vectors, in units of γ^(−½): longer numbers would only make the file larger.
 _DECIMALS = 4
-#: Vectors stay where they are if α above this would be needed in single precision: their squares must have room there.
-_LARGEST = 1e15
 #: −‖z − x‖² is cut here: below −87 float32 has subnormal numbers for its exponential, and these take a hundred times as long.
 _FARTHEST = -60.0
-#: Below any norm that is not 0.
-_TINY = 1e-300
+#: A machine whose ‖F‖² is this share of (Σ|α|)² is 0 but for rounding.
+_NOTHING = 1e-9
 
 
 def nearest(model: Model, basis: Rows, used: list[Ints], table: Floats) -> tuple[list[Floats], Floats]:
@@ -91,8 +89,6 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
         return basis
     distance = Distance(model, placed.astype(real), used, basis.n)
     del placed  # as large as all that the steps need
-    if not np.abs(distance.alphas).max(initial=0.0) <= _LARGEST:  # a machine that is 0 but for rounding
-        return basis
     done = 0
 
     def tell(intermediate_result: OptimizeResult) -> None:
@@ -131,22 +127,24 @@ def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
 class Distance:
     """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of ``count`` basis vectors; rbf of gamma 1.
 
-    ``alphas`` are of machines scaled to ‖F_m‖ = 1. Sums inside a tile are as precise as ``support``, across tiles float64.
+    ``alphas`` are of machines scaled to ‖F_m‖ = 1, and 0 of those that are 0 but for rounding. Sums inside a tile are as
+    precise as ``support``, across tiles float64.
     """
 
     def __init__(self, model: Model, support: Reals, used: list[Ints], count: int) -> None:
         table = alphas(model)
         self.real: np.dtype[Any] = support.dtype
         responses = cross_apply(model.rows, model.rows, model.kernel, table, "f4")
-        norms = np.sqrt(np.maximum(np.einsum("im,im->m", table, responses), _TINY))
-        with np.errstate(over="ignore"):
-            self.alphas = (table / norms).astype(self.real)
+        norms2, most = np.einsum("im,im->m", table, responses), np.abs(table).sum(axis=0)
+        scales = inverses(np.sqrt(np.where(norms2 > _NOTHING * most * most, norms2, 0.0)))
+        scaled: Any = table * scales  # of whichever precision ``support`` is
+        self.alphas = scaled.astype(self.real)
         self.used, self.count, (self.n, self.width) = used, count, support.shape
         self.ends = _ends(support)
         self.values: Reals = np.empty(self.n * count, self.real)
         self.cuts = np.linspace(0, self.n, _PIECES + 1).astype(np.int64).tolist()
 
-    @np.errstate(over="ignore", invalid="ignore")  # of machines that are next to 0; L-BFGS goes no way that has no value
+    @np.errstate(over="ignore", invalid="ignore")  # of vectors far away; L-BFGS goes no way that has no value
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient."""
         z = flat.reshape(self.count, self.width)

@@ -91,8 +91,9 @@ class ActiveRow(NamedTuple):
 class Limits:
     """When to stop before the tolerance is met; None: never.
 
-    ``max_evaluations`` kernel evaluations are passed by one step or 1 % at most. ``patience``: so many held-out points in a row
-    bring no lower error (``solvers.base.run`` says where the points lie).
+    ``max_evaluations`` kernel evaluations are passed by 1 % or one step, at most: of smo that may be a block, of wolfe a
+    product with K, of scs a sample. ``patience``: so many held-out points in a row bring no lower error (``solvers.base.run``
+    says where the points lie).
     """
 
     max_iter: int | None = None

@@ -83,7 +83,7 @@ def _check(model: Model) -> None:
         raise ModelError("--init: the model is a weight vector over a feature map: the examples that made it are not in it")
     if model.kernel.kind == PRECOMPUTED:
         raise ModelError("--init: the model has a precomputed kernel: it holds numbers of examples, not the examples")
-    if model.kernel.kind == LINEAR and any(len(machine.coef) == 1 for machine in model.machines):
+    if model.kernel.kind == LINEAR and any(machine.coef.tolist() == [1.0] for machine in model.machines):
         raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
 
 

@@ -256,6 +256,16 @@ def test_extreme_models_keep_their_chosen_vectors(gamma: float, scale: float) ->
     assert np.isfinite(decision_values(compress(model, 4, data=fresh()), fresh())).all()
 
 
+def test_a_machine_that_is_0_does_not_hold_the_others_back() -> None:
+    """Of two classes with the same rows."""
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + np.array([1.5, 0.0])
+    data = Dataset(Rows.from_dense(np.vstack([one, two, two])), np.repeat([0.0, 1.0, 2.0], 80))
+    model = fit(data, TrainConfig(gamma=1.0)).model
+    start, small = compress(model, 15, steps=0), compress(model, 15)
+    assert change(model, small, data.rows).mean < 0.7 * change(model, start, data.rows).mean
+
+
 @pytest.mark.parametrize("scale", [1e3, 1e5, 1e7, 1e9, 1e12])
 @pytest.mark.parametrize("near", [False, True])
 def test_squares_that_swallow_distances_leave_a_model(scale: float, near: bool) -> None:

@@ -138,6 +138,14 @@ def test_items_come_in_order_from_another_thread() -> None:
     assert makers.isdisjoint({threading.get_ident()})
 
 
+def test_without_a_thread_of_their_own_items_come_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert list(parallel.ahead(iter(range(100)), 2)) == list(range(100))
+
+
 def test_only_so_many_are_made_ahead() -> None:
     made: list[int] = []
     items = parallel.ahead((made.append(i) for i in range(100)), 2)

@@ -150,6 +150,17 @@ def test_what_cannot_be_gone_on_from() -> None:
         fit(dataset, replace(CONFIG, solver="pegasos"), warm=join(dataset, model))
 
 
+def test_a_linear_machine_of_one_support_vector_is_gone_on_from() -> None:
+    """A w has the coefficient 1."""
+    dataset = Dataset(Rows.from_dense(np.array([[1.0, 1.0], [-0.5, 0.0]])), np.array([1.0, -1.0]))
+    config = TrainConfig(kernel="linear", bias="none", C=10.0)
+    first = fit(dataset, config)
+    assert first.model.n_support == 1
+    again = fit(dataset, config, warm=join(dataset, first.model))
+    assert again.steps == 0
+    assert again.certificate == first.certificate
+
+
 def test_added_support_vectors_weigh_1_among_weighted_data() -> None:
     new = replace(blobs(50, 2), weight=np.full(50, 0.5))
     warm = join(new, fit(blobs(60, 1), CONFIG).model)

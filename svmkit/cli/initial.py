@@ -67,7 +67,7 @@ def _told(warm: Warm) -> str:
     """Which of the model's support vectors are among the data, and what that means for the result."""
     n, added = warm.model.n_support, warm.n_added
     if added == 0:
-        return f"all {n:,} support vectors of the model are among the data"
+        return f"all support vectors of the model ({n:,}) are among the data"
     return (
         f"{added:,} of the model's {n:,} support vectors are not among the data and are added to them; the result is exact for "
         "old and new data together only if the old data's other examples need not come back: to be sure, train on both"

@@ -25,6 +25,8 @@ class Factor:
     """L for A (n, n) + ridge·I, where ``part(r0, r1, c0, c1)`` is A[r0:r1, c0:c1]; n³/6 multiplications. Raises NotDefinite."""
 
     def __init__(self, part: Callable[[int, int, int, int], Floats], n: int, ridge: float) -> None:
+        if not np.isfinite(ridge):  # kernel values overflow, and so do sums of them
+            raise NotDefinite
         self.n = n
         self._cuts = [(r0, min(r0 + _BLOCK, self.n)) for r0 in range(0, self.n, _BLOCK)]
         self._blocks: list[Floats] = [np.empty((r1 - r0, r1)) for r0, r1 in self._cuts]

@@ -208,6 +208,7 @@ def refused_bias(biases: Sequence[Bias]) -> str:
     return f"this solver trains {'with' if 'free' in biases else 'without'} a bias only: use --bias {biases[0]}"
 
 
+@np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, as the certificate then tells
 def run(
     solver: Solver,
     problem: Problem,

@@ -398,3 +398,14 @@ def test_wrong_usage_is_found_before_all_of_a_pipe_has_come(args: tuple[str, ...
     command = [sys.executable, "-m", "svmkit", "train", *args, "-", *model]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.wait(timeout=60) == 2  # nothing has come, nor has its end
+
+
+def test_a_model_without_support_vectors_is_warned_of(tmp_path: Path) -> None:
+    """Of one feature so large that no step of this method turns out a number other than 0."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.integers(1, 10, (100, 3)), 1e6 * rng.random(100)]
+    lines = (f"{1 if x[0] > 5 else -1} 1:{x[0]:g} 2:{x[1]:g} 3:{x[2]:g} 4:{x[3]:g}\n" for x in X)
+    (tmp_path / "d").write_text("".join(lines))
+    done = svmkit("train", "-q", "-t", 0, "--solver", "sbp", tmp_path / "d", tmp_path / "m")
+    assert done.returncode == 0
+    assert "warning: the model has no support vectors, and one answer to everything" in done.stderr

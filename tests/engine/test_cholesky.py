@@ -45,3 +45,8 @@ def test_a_matrix_without_a_factor_is_refused(kernel: Kernel) -> None:
     """Rank 6 in 50 dimensions, less a little; and a kernel that is not positive semidefinite."""
     with pytest.raises(NotDefinite):
         factored(matrix(50, kernel), -1e-9)
+
+
+def test_a_ridge_that_overflowed_is_refused() -> None:
+    with pytest.raises(NotDefinite):
+        Factor(lambda r0, r1, c0, c1: np.eye(3)[r0:r1, c0:c1], 3, np.inf)

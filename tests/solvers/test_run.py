@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zoo import named
+from zoo import named, problem
 
 from svmkit import clock as clock_module
 from svmkit.certificate import Certificate
-from svmkit.problem import SIGMOID, Kernel, Problem, Solution, as_expansion
-from svmkit.solvers import base
+from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
+from svmkit.solvers import base, solver
 from svmkit.solvers.base import SolverResult, verdict
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
@@ -310,3 +310,12 @@ def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise:
 def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
     certificate = Certificate(primal=0.0, dual=0.0, gap=0.0, violation=0.0)
     assert verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED
+
+
+@pytest.mark.parametrize("name", ["wolfe", "scs", "sbp", "pair"])
+def test_kernel_values_that_overflow_raise_no_warnings(name: str) -> None:
+    X = np.array([[16334.0, -0.5], [1.4, 0.1], [23.1, 0.6]])
+    module = solver(name)
+    case = problem(X, np.array([-1.0, 1.0, -1.0]), Kernel(POLYNOMIAL, 0.01, 0.0, 100), C=0.001)
+    result = base.run(module, replace(case, bias=module.BIASES[0]), module.Options(), eps=1e-3)
+    assert np.isnan(result.certificate.gap)
