@@ -29,6 +29,7 @@ import numpy as np
 from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
+from svmkit.engine.centred import centred
 from svmkit.engine.kernels import Columns, diagonal
 from svmkit.errors import DataError, TooLargeError
 from svmkit.features import feature_names, renamed
@@ -95,22 +96,29 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
     if count * len(used) > _KMEANS_VALUES:
         gigabytes = 8e-9 * count * len(used)
         raise TooLargeError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
-    narrow = renamed(some, used)
-    centres = narrow.take(_drawn(some.n, count, seed)).to_dense()[:, 1:]
-    row_of = np.repeat(np.arange(some.n), np.diff(some.indptr))
+    narrow, first = renamed(some, used), _drawn(some.n, count, seed)
+    (moved,) = centred(kernel, narrow)  # squares of features far from 0 would swallow distances
+    both = [(rows, rows.take(first).to_dense()[:, 1:]) for rows in ([narrow] if moved is narrow else [narrow, moved])]
     nearest = np.full(some.n, -1)
     for sweep in range(_KMEANS_SWEEPS):
         heed(f"landmarks: round {sweep + 1} of {_KMEANS_SWEEPS} of k-means at most")
-        before, nearest = nearest, _nearest(narrow, centres)
+        before, nearest = nearest, _nearest(*both[-1])
         if np.array_equal(nearest, before):
             break
-        sizes = np.bincount(nearest, minlength=len(centres))
-        keys = nearest[row_of] * len(used) + (narrow.indices - 1)
-        sums = np.bincount(keys, weights=some.data, minlength=centres.size).reshape(centres.shape)
-        held = sizes > 0
-        centres[held] = sums[held] / sizes[held, None]
-    found = Rows.from_dense(centres)
+        for side, centres in both:
+            _take_means(side, nearest, centres)
+    found = Rows.from_dense(both[0][1])
     return found._replace(indices=used[found.indices - 1], n_features=rows.n_features)
+
+
+def _take_means(rows: Rows, nearest: Ints, centres: Floats) -> None:
+    """Each centre that is nearest to rows becomes their mean."""
+    row_of = np.repeat(np.arange(rows.n), np.diff(rows.indptr))
+    keys = nearest[row_of] * centres.shape[1] + (rows.indices - 1)
+    sums = np.bincount(keys, weights=rows.data, minlength=centres.size).reshape(centres.shape)
+    sizes = np.bincount(nearest, minlength=len(centres))
+    held = sizes > 0
+    centres[held] = sums[held] / sizes[held, None]
 
 
 def _nearest(rows: Rows, centres: Floats) -> Ints:

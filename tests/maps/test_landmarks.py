@@ -195,6 +195,12 @@ def test_pivots_of_many_landmarks_look_at_fewer_rows(most: int, looked_at: int, 
     assert seen == [looked_at]
 
 
+def test_centres_of_rows_far_from_the_origin_are_those_of_rows_near_it() -> None:
+    X, _ = points(300, 3, seed=6)
+    near, far = (landmarks.kmeans(Rows.from_dense(np.round(X, 4) + off), Kernel(RBF, 1.0), 9, 3) for off in (0.0, 1e8))
+    assert far.to_dense()[:, 1:] - 1e8 == pytest.approx(near.to_dense()[:, 1:], abs=1e-6)
+
+
 def test_centres_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landmarks, "_KMEANS_VALUES", 10)
     with pytest.raises(UsageError, match=r"4 centres of 3 features take .* GB; try pivoted"):
