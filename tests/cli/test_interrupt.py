@@ -29,6 +29,7 @@ def training(*args: object, stdin: int = subprocess.DEVNULL, stderr: int = subpr
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
     ) as running:
         try:
             yield running
