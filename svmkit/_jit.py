@@ -102,8 +102,14 @@ class Compiled:
         with _lock:
             if self._call is None:
                 with _counted():
-                    self._call = _numba_call(self) if plain_numba() else _native_call(self, _WAIT_S if wait else 0.0)
+                    self._call = _numba_call(self) if plain_numba() else self._native(_WAIT_S if wait else 0.0)
         return self._call
+
+    def _native(self, wait_s: float) -> Callable[..., Any] | None:
+        try:
+            return _native_call(self, wait_s)
+        except AttributeError:  # of numba's inner works, which a newer one may have changed
+            return _numba_call(self)
 
     def is_ready(self) -> bool:
         """Whether ``load`` has nothing to compile."""

@@ -135,7 +135,7 @@ def cpu_has(feature: str) -> bool:
 def _cpu() -> str:
     """What decides the code for this CPU: Linux's words, which are had without loading LLVM, else LLVM's."""
     try:
-        with open("/proc/cpuinfo") as file:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             lines = file.read(1 << 14).split("\n\n")[0].splitlines()
     except OSError:
         lines = []

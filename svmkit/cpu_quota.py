@@ -35,7 +35,7 @@ def _quota_of(folder: str) -> float:
 
 def _text(path: str) -> str:
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:  # groups have names of any bytes
             return file.read()
     except OSError:  # another system, or no such group
         return ""

@@ -7,11 +7,10 @@ needs no held-out data.
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 
 import numpy as np
 
@@ -239,9 +238,13 @@ def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
 
 
 def memory_mb() -> float:
-    """Memory of this process now, or where the system does not say that, the most it has had."""
+    """Memory of this process now, or where the system does not say that, the most it has had; nan on Windows."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except OSError:
+        if sys.platform == "win32":
+            return nan
+        import resource
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

@@ -40,6 +40,11 @@ def test_least_limit_of_the_groups_counts(tmp_path: Path, groups: str, files: di
     assert quota(tmp_path, groups, files) == expected
 
 
+def test_groups_have_names_of_any_bytes(tmp_path: Path) -> None:
+    (tmp_path / "groups").write_bytes(b"0::/caf\xe9\n")
+    assert cpu_quota(str(tmp_path / "groups"), str(tmp_path)) == inf
+
+
 def test_system_without_control_groups_has_no_limit(tmp_path: Path) -> None:
     assert cpu_quota(str(tmp_path / "none"), str(tmp_path)) == inf
 

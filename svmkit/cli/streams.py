@@ -43,7 +43,10 @@ def settle() -> None:
 
 def _blocks(number: int) -> bool:
     """Whether writing waits, where that can be known."""
-    return not hasattr(os, "get_blocking") or os.get_blocking(number)
+    try:
+        return os.get_blocking(number)
+    except (AttributeError, OSError):  # on Windows known of pipes alone
+        return True
 
 
 def _patient(number: int, encoding: str) -> io.TextIOWrapper:
@@ -92,10 +95,16 @@ def leave(code: int) -> NoReturn:
     That saves a tenth of a short run and loses nothing: files are closed where they are written, exit functions are called, the
     streams flushed. A tracer or profiler sees Python's own end.
     """
-    if sys.gettrace() is not None or sys.getprofile() is not None:
+    if sys.gettrace() is not None or sys.getprofile() is not None or _is_monitored():
         sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # what could not be written has been reported; ValueError: closed
             stream.flush()
     os._exit(code)
+
+
+def _is_monitored() -> bool:
+    """Whether there is a tracer or profiler by the means that Python has for them from 3.12 on."""
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(monitoring.get_tool(number) is not None for number in range(6))

@@ -116,7 +116,9 @@ def open_bytes(path: str) -> Iterator[Callable[[int], bytes]]:
     the end or where a pipe pauses, none after the end. Raises DataError as ``map_bytes``, after the bytes before the damage.
     """
     try:
-        descriptor = _STDIN if path == "-" else os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = (
+            _STDIN if path == "-" else os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        )
     except (OSError, ValueError) as error:
         raise DataError(f"can't open input file {path}", reason_of(error)) from None
     try:
@@ -196,7 +198,7 @@ class _Raw(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._may_pause = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._may_pause = os.name == "posix" and not stat.S_ISREG(os.fstat(descriptor).st_mode)  # else select is for sockets
         self.head = b""
 
     def look_ahead(self, n: int) -> None:
@@ -224,9 +226,14 @@ class _Raw(io.RawIOBase):
 
 
 def would_overwrite(path: str, other: str) -> bool:
-    """Whether an output ``path`` takes the place of the file ``other``; of devices and folders neither does."""
+    """Whether an output ``path`` takes the place of the file ``other``; of devices and folders neither does.
+
+    A second name of the other file (a hard link) is let go by a rename, but where names in capitals are the same names.
+    """
     try:
         same = "-" not in (path, other) and os.path.realpath(path) == os.path.realpath(other)
+        if not same and os.path.exists(path) and os.path.exists(other):
+            same = os.path.samefile(path, other) and os.stat(path).st_nlink == 1
     except OSError:  # the current folder is gone, and what is named from it
         return False
     return same and (os.path.isfile(path) or not os.path.exists(path))

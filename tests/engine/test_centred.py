@@ -78,13 +78,13 @@ def test_what_need_not_move_is_handed_back() -> None:
         assert centred(kernel, rows)[0] is rows
 
 
-@pytest.mark.skipif(not cpu_has("avx2"), reason="this CPU has no AVX2, without which there are no special loops")
 def test_values_of_any_size_are_looked_at() -> None:
     rows = Rows.from_dense(np.array([[-1.7e308], [1.7e308]]))
     (found,) = centred(Kernel(RBF, 1.0), rows)
     assert found.data.tolist() == [-1.7e308, 1.7e308]
 
 
+@pytest.mark.skipif(not cpu_has("avx2"), reason="this CPU has no AVX2, without which there are no special loops")
 def test_rows_of_the_special_loops_stay() -> None:
     """Ones are counted, pictures on a light ground are whole numbers of 255ths: neither would be if they were moved."""
     rng = np.random.default_rng(11)

@@ -80,6 +80,9 @@ def test_zeros_between_xz_streams_and_behind_them_are_nothing(tmp_path: Path) ->
 def test_zstd_is_read_or_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "data.zst"
     path.write_bytes(bytes.fromhex("28b52ffd2004210000") + b"1 1\n")
+    if sys.version_info >= (3, 14):
+        assert read_bytes(str(path)) == b"1 1\n"
+        return
     with pytest.raises(DataError, match="zstd"):
         read_bytes(str(path))
 

@@ -18,7 +18,7 @@ import pytest
 
 from svmkit.cli import files
 from svmkit.errors import OutputError
-from svmkit.io.files import atomic_output, check_writable
+from svmkit.io.files import atomic_output, check_writable, would_overwrite
 
 
 def run_python(code: str, *args: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -210,7 +210,7 @@ def test_check_writable_says_why_not(tmp_path: Path) -> None:
         (tmp_path / "none" / "model", f"there is no folder {tmp_path}/none"),
         (tmp_path / "file" / "model", "there is no folder"),
         (tmp_path / "loop", "leads back to itself"),
-        (tmp_path / ("x" * 256), "File name too long"),
+        (tmp_path / ("x" * 256), os.strerror(errno.ENAMETOOLONG)),
         ("", "no file name"),
     ]
     (tmp_path / "loop").symlink_to("loop")
@@ -311,3 +311,16 @@ def test_what_cannot_be_copied_there_is_left_beside_it(tmp_path: Path, monkeypat
         file.write(b"new")
     assert (tmp_path / "model.svmkit").read_bytes() == b"new"
     assert sorted(os.listdir(tmp_path)) == ["model", "model.svmkit"]
+
+
+def test_another_spelling_of_a_name_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where capitals make no difference; a hard link is another file once the first is replaced."""
+    one, two = tmp_path / "data", tmp_path / "DATA"
+    one.write_bytes(b"x")
+    two.hardlink_to(one)
+    assert not would_overwrite(str(two), str(one))
+    two.unlink()
+    two.write_bytes(b"x")
+    assert not would_overwrite(str(two), str(one))
+    monkeypatch.setattr(os.path, "samefile", lambda path, other: True)
+    assert would_overwrite(str(two), str(one))
