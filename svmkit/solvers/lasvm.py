@@ -8,7 +8,8 @@ Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A 
           pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients. budget N:
           when |S| > N, the oldest member of the larger class leaves, its α passed on to extremes with room, so Σ α stays 0
 Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
-Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S)
+Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S);
+          in the finishing what smo takes for the rows of S beside that
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
 The order of examples is known ahead, or each is chosen: lasvm_selection.py. Kernel values count where the algorithm uses one
@@ -32,7 +33,7 @@ from svmkit.solvers import smo
 from svmkit.solvers.base import refused_bias
 from svmkit.solvers.lasvm_selection import SELECTIONS, Selection
 from svmkit.solvers.smo_state import State as Finishing
-from svmkit.solvers.smo_state import current
+from svmkit.solvers.smo_state import adopt, current, solution_of
 from svmkit.trace import Progress
 
 SUMMARY = "LASVM: online steps on a growing set of support vectors; streams, warm start, active selection"
@@ -168,7 +169,7 @@ def solution(state: State) -> Solution:
         basis=state.rows.take(origin),
         origin=origin if state.selection is not None else np.full(len(origin), -1),
         coef=alpha[inside][order],
-        rho=-state.support.bias,
+        rho=-state.support.bias if state.finishing is None else solution_of(state.finishing).rho,
     )
 
 
@@ -221,6 +222,7 @@ def learn(state: State, row: int, label: float) -> None:
     assert selection is not None
     if support.waiting and support.last_row != row:
         raise ValueError(f"row {support.last_row} was chosen and waits for its label, not row {row}")
+    _reopen(state)
     if not support.waiting:
         support.room()
         selection.take_out(row)
@@ -269,21 +271,36 @@ def _finish(state: State, budget: int) -> None:
     state.so_far = smo.advance(state.finishing, budget)
     support.reals[ALPHA, members], support.reals[GRADIENT, members] = current(state.finishing)
     if state.so_far.ended:
-        state.finished_steps += state.so_far.steps
-        state.finished_evaluations += _finishing_evaluations(state)
         state.completed, state.stalled = True, state.so_far.stalled
         state.by_w = _as_own(state, state.finishing.by_w)
-        state.finishing, state.so_far = None, Progress(0, 0)
-        support.refresh()
+        _close(state)
 
 
 def _finishing(state: State) -> Finishing:
     """A run over the members from where they are."""
     support, members = state.support, state.support.members()
-    alpha, lower, upper = (support.reals[k, members] for k in (ALPHA, LOWER, UPPER))
+    alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
     y = np.where(upper > 0.0, 1.0, -1.0)
-    among = Problem(state.rows.take(support.slots[ROW, members]), y, upper - lower, state.kernel, start=y * alpha)
-    return smo.start(among, smo.Options(), state.eps, seed=0)
+    among = Problem(state.rows.take(support.slots[ROW, members]), y, upper - lower, state.kernel)
+    run = smo.start(among, smo.Options(), state.eps, seed=0)
+    adopt(run, alpha, g)
+    return run
+
+
+def _close(state: State) -> None:
+    """The finishing has ended, or is given up; what it has done counts."""
+    state.finished_steps += state.so_far.steps
+    state.finished_evaluations += _finishing_evaluations(state)
+    state.finishing, state.so_far = None, Progress(0, 0)
+    state.support.refresh()
+
+
+def _reopen(state: State) -> None:
+    """More examples come after the finishing, or in the midst of it."""
+    state.completed = state.stalled = False
+    state.by_w = None
+    if state.finishing is not None:
+        _close(state)
 
 
 def _as_own(state: State, by_w: Solution | None) -> Solution | None:
@@ -298,7 +315,7 @@ def _as_own(state: State, by_w: Solution | None) -> Solution | None:
 
 
 def _finishing_evaluations(state: State) -> int:
-    """None where all kernel values among S have room, though it may compute them again."""
+    """0 where all kernel values among S have room, though it may compute them again."""
     return 0 if state.support.holds_all else state.so_far.kernel_evaluations
 
 
@@ -351,8 +368,7 @@ def begin_pass(state: State) -> None:
 
 def _learn(state: State, rows: Rows, y: Floats, weight: Floats, place: Ints) -> Floats:
     support = state.support
-    state.completed = state.stalled = False
-    state.by_w = None
+    _reopen(state)
     own = support.slots[ROW, support.members()]
     kept = state.rows.take(own)
     place = np.concatenate([state.place[own], place])

@@ -206,6 +206,12 @@ def take(state: State, beta: Floats) -> None:
     _, _, state.violation = state.variables.extremes(whole)
 
 
+def adopt(state: State, beta: Floats, F: Floats) -> None:
+    """Begins at β with F as another solver has added it up; the margin for errors leaves room for those of its steps."""
+    state.variables.whole.beta, state.variables.whole.F = beta, F
+    state.drift2 = float(beta @ beta)
+
+
 def refresh(state: State, number: Ints) -> None:
     """F of the variables ``number`` from float64 kernel values against all support vectors."""
     whole, rows = state.variables.whole, state.problem.rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Stream
 from svmkit.solvers import lasvm, lasvm_selection, smo
 from svmkit.solvers.base import run
-from svmkit.trace import Status
+from svmkit.trace import Progress, Status
 
 EVERY = 10**9
 
@@ -349,24 +350,86 @@ def test_finishing_ends_by_float64_values_where_those_of_training_are_coarse() -
     assert within <= 1.001 * EPS
 
 
-def test_sums_that_drown_in_rounding_end_with_w() -> None:
-    """Features of 10^8, of whose sums over support vectors no digit is left: the certificate is of the model as written."""
+def begun_to_finish(case: Problem, options: lasvm.Options, eps: float = EPS) -> tuple[lasvm.State, Progress]:
+    """A state whose examples are all learned, and what it says then."""
+    state = lasvm.start(case, options, eps, 0)
+    while True:
+        progress = lasvm.advance(state, 1)
+        if state.finishing is not None:
+            return state, progress
+
+
+def test_finishing_begins_from_where_the_members_are() -> None:
+    X, y = points(400, 3, seed=4)
+    case = problem(X, y, Kernel(RBF, 0.5), C=10.0)
+    near, far = (begun_to_finish(case, lasvm.Options(delta_max=most)) for most in (2 * EPS, inf))
+    assert near[1].violation < 3 * EPS < far[1].violation
+    steps = [lasvm.advance(state, EVERY).steps - before.steps for state, before in (near, far)]
+    assert steps[0] < 0.2 * steps[1]
+
+
+@pytest.mark.parametrize("cache_mb", [0.1, 100.0])
+def test_finishing_counts_kernel_values_that_have_no_room(cache_mb: float) -> None:
+    X, y = points(1200, 3, seed=4)
+    state, progress = begun_to_finish(problem(X, y, Kernel(RBF, 2.0), C=1e3), lasvm.Options(cache_mb=cache_mb))
+    began = progress.kernel_evaluations
+    assert state.support.holds_all == (cache_mb == 100.0)
+    while not progress.ended:
+        before, progress = progress, lasvm.advance(state, 50)
+        assert progress.kernel_evaluations >= before.kernel_evaluations
+    assert (progress.kernel_evaluations > began) == (cache_mb == 0.1)
+
+
+def test_rho_is_that_of_alpha_while_it_finishes() -> None:
+    X, y = points(400, 3, seed=4)
+    case = problem(X, y, Kernel(RBF, 0.5), C=10.0)
+    K = kernel_matrix(case)
+    state, progress = begun_to_finish(case, lasvm.Options())
+    seen = 0
+    while not progress.ended:
+        rows = state.support.slots[0, state.support.members()]
+        found = lasvm.solution(state)
+        alpha = beta_of(case, found)
+        F = (case.y - K @ alpha)[rows]
+        free = (alpha[rows] != 0) & (np.abs(alpha[rows]) < 10.0)
+        assert found.rho == pytest.approx(-float(F[free].mean()), abs=1e-9)
+        seen += 1
+        progress = lasvm.advance(state, 20)
+    assert seen > 3
+
+
+def features_of_1e8() -> Problem:
+    """Of whose sums over support vectors no digit is left."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
     X = rng.normal(size=(60, 3)) + 1e8
     X[:, 0] += y
-    case = problem(X, y, Kernel(LINEAR))
+    return problem(X, y, Kernel(LINEAR))
+
+
+def test_sums_that_drown_in_rounding_end_with_w() -> None:
+    """The certificate is of the model as written."""
+    case = features_of_1e8()
     result = run(lasvm, case, lasvm.Options(), eps=EPS)
     assert result.solution.n_support == 1
     w = result.solution.basis.to_dense()[0, 1:]
-    losses = np.maximum(0.0, 1.0 - y * (X @ w - result.solution.rho))
+    losses = np.maximum(0.0, 1.0 - case.y * (case.rows.to_dense()[:, 1:] @ w - result.solution.rho))
     assert result.certificate.primal == pytest.approx(0.5 * float(w @ w) + losses.sum(), rel=0.01)
-    assert result.solution.alpha is not None
-    assert result.solution.alpha.any()
-    again = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
-    for _ in range(2):  # goes on from its own expansion
-        lasvm.extend(again, case.rows, y, np.ones(60))
-        assert lasvm.solution(again).n_support > 1
-        while not lasvm.finish(again, EVERY).ended:
-            pass
-        assert (lasvm.solution(again).n_support, lasvm.solution(again).alpha) == (1, None)
+
+
+def test_w_comes_with_the_alpha_of_the_members_and_gives_way_to_more_examples() -> None:
+    case = features_of_1e8()
+    state = lasvm.start(case, lasvm.Options(selection="active"), EPS, 0)
+    for row in range(50):
+        lasvm.learn(state, row, case.y[row])
+    while not lasvm.finish(state, EVERY).ended:
+        pass
+    rows = state.support.slots[0, state.support.members()]
+    alpha = lasvm.solution(state).alpha
+    assert alpha is not None
+    assert alpha[rows].any()
+    assert not np.delete(alpha, rows).any()
+    lasvm.learn(state, 50, case.y[50])
+    assert lasvm.solution(state).alpha is None
+    assert lasvm.solution(state).n_support > 1
+    assert not lasvm.progress(state).ended

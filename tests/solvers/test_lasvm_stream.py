@@ -111,6 +111,31 @@ def test_a_stream_goes_on_after_its_finishing() -> None:
     assert lasvm.finish(state, EVERY).completed
 
 
+def test_examples_may_come_in_the_midst_of_the_finishing() -> None:
+    case = named("300 rows, rbf")
+    state, _ = stream_of(case, 100)
+    steps = [lasvm.progress(state).steps]
+    for part in range(3):
+        assert not lasvm.finish(state, 1).ended
+        lasvm.extend(state, case.rows.part(50 * part, 50 * part + 50), case.y[:50], case.upper[:50])
+        steps.append(lasvm.progress(state).steps)
+    assert steps == sorted(steps)
+    assert lasvm.finish(state, EVERY).completed
+
+
+def test_a_stream_that_ends_with_w_goes_on_from_its_own_expansion() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    rows = Rows.from_dense(rng.normal(size=(60, 3)) + 1e8)
+    state = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
+    for _ in range(2):
+        lasvm.extend(state, rows, y, np.ones(60))
+        assert lasvm.solution(state).n_support > 1
+        while not lasvm.finish(state, EVERY).ended:
+            pass
+        assert (lasvm.solution(state).n_support, lasvm.solution(state).alpha) == (1, None)
+
+
 def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
     X, _ = points(200, 3, seed=5)
     y = np.where(np.arange(200) < 150, 1.0, -1.0)
