@@ -31,7 +31,7 @@ _pool: list[queue.SimpleQueue[Callable[[], None]]] = []
 def cores() -> int:
     """Cores this process may use: those it is bound to, but no more than it is given the time of."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    return max(1, min(bound, ceil(min(bound, cpu_quota()))))
+    return max(1, ceil(min(bound, cpu_quota())))
 
 
 def threads() -> int:

@@ -44,7 +44,7 @@ _PIECES, _TILE, _LEAST_COLUMNS = 8, 1 << 18, 64
 _DECIMALS = 4
 #: −‖z − x‖² is cut here: below −87 float32 has subnormal numbers for its exponential, and these take a hundred times as long.
 _FARTHEST = -60.0
-#: A machine whose ‖F‖² is this share of (Σ|α|)² is 0 but for rounding.
+#: A machine whose ‖F‖² is this share of (Σ|α|)² is next to 0: float32 kernel values do not tell what is left.
 _NOTHING = 1e-9
 
 
@@ -127,7 +127,7 @@ def _narrow(rows: Rows, names: NDArray[np.int32]) -> Floats:
 class Distance:
     """Σ_m ‖F_m − G_m‖²/‖F_m‖² at the best β, less the number of machines, of ``count`` basis vectors; rbf of gamma 1.
 
-    ``alphas`` are of machines scaled to ‖F_m‖ = 1, and 0 of those that are 0 but for rounding. Sums inside a tile are as
+    ``alphas`` are of machines scaled to ‖F_m‖ = 1, and 0 of those that are next to 0. Sums inside a tile are as
     precise as ``support``, across tiles float64.
     """
 

@@ -117,6 +117,15 @@ def test_numba_takes_over_where_its_inner_works_are_others(store: Path, monkeypa
     assert add(np.array([1.0, 2.0]), 2) == 6.0
 
 
+def test_numbas_variables_do_not_change_what_is_stored(tmp_path: Path) -> None:
+    found = []
+    for number, more in enumerate(({}, {"NUMBA_BOUNDSCHECK": "1", "NUMBA_DEBUGINFO": "1"}, {"NUMBA_DISABLE_JIT": "1"})):
+        assert run(tmp_path / str(number), **more) == "[3.0, -1.0] True"
+        (stored,) = (tmp_path / str(number)).rglob("*.o")
+        found.append(stored.read_bytes())
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """As of users that services run as."""
     assert run("", HOME=str(tmp_path / "none"), XDG_CACHE_HOME="") == "[3.0, -1.0] True"

@@ -224,11 +224,12 @@ class _Dialogue:
         """``give_up``, which is asked while an answer is waited for, and a word now and then; a person needs none."""
         if self._reporter.quiet or isinstance(self._oracle, Person):
             return give_up
-        due = [time.perf_counter() + _REPORT_EVERY_S]
+        due = time.perf_counter() + _REPORT_EVERY_S
 
         def asked() -> bool:
-            if time.perf_counter() >= due[0]:
-                due[0] += _REPORT_EVERY_S
+            nonlocal due
+            if time.perf_counter() >= due:
+                due += _REPORT_EVERY_S
                 self._reporter.note(f"waiting for --oracle to answer row {row + 1}; it must write each answer at once (flush)")
             return give_up()
 

@@ -16,7 +16,8 @@ from typing import Any
 from svmkit.errors import Abandoned
 
 #: What ends a command.
-STOPPING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_HANGUP = getattr(signal, "SIGHUP", None)
+STOPPING = (signal.SIGINT, signal.SIGTERM, *([] if _HANGUP is None else [_HANGUP]))
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -104,6 +105,8 @@ class Interrupts:
             error.exit_code = self.exit_code
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if self.signum and signum == _HANGUP:  # it may come from the shell and from the system: nobody has asked again
+            return
         if self.signum:
             self._before[signum](signum, frame)
         self.signum = signum

@@ -371,9 +371,10 @@ def _open_in_place(path: str) -> BinaryIO:
 def _create(temporary: str, target: str) -> BinaryIO:
     """The new file, with owner, group and permissions of ``target`` if that exists, else those that any new file has.
 
-    Where the group cannot be kept no other one gets its permissions.
+    Where the group cannot be kept no other one gets its permissions; a program's right to run as its owner is not kept.
     """
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+    mode = 0o600 if os.path.exists(target) else 0o666
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
     with suppress(OSError):  # no target, or a file system without permissions
         before, now = os.stat(target), os.stat(temporary)
         mode = before.st_mode & 0o777

@@ -241,7 +241,14 @@ def _has_digits(token: bytes) -> bool:
 
 
 def _line_start(text: Text, position: int) -> int:
-    return text[:position].tobytes().rfind(b"\n") + 1
+    """Where the line begins that ``position`` is in."""
+    size = 1 << 16
+    while True:
+        first = max(0, position - size)
+        found = text[first:position].tobytes().rfind(b"\n")
+        if found >= 0 or first == 0:
+            return first + found + 1
+        size *= 2
 
 
 def _token(text: Text, position: int) -> str:

@@ -22,6 +22,7 @@ Papers: Zhang & Kwok, "Improved Nyström low-rank approximation" (ICML 2008), fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from svmkit.engine.centred import centred
 from svmkit.engine.kernels import Columns, diagonal
 from svmkit.errors import DataError, TooLargeError
 from svmkit.features import feature_names, renamed
-from svmkit.problem import LINEAR, Kernel
+from svmkit.problem import LINEAR, RBF, Kernel
 
 #: Rows a piece of work takes.
 PIECE_ROWS = 1024
@@ -97,17 +98,19 @@ def kmeans(rows: Rows, kernel: Kernel, count: int, seed: int, heed: Heed = lambd
         gigabytes = 8e-9 * count * len(used)
         raise TooLargeError(f"--landmarks kmeans: {count} centres of {len(used)} features take {gigabytes:.3g} GB; try pivoted")
     narrow, first = renamed(some, used), _drawn(some.n, count, seed)
-    (moved,) = centred(kernel, narrow)  # squares of features far from 0 would swallow distances
-    both = [(rows, rows.take(first).to_dense()[:, 1:]) for rows in ([narrow] if moved is narrow else [narrow, moved])]
+    (moved,) = centred(Kernel(RBF, inf), narrow)  # squares of features far from 0 would swallow distances
+    centres = moved.take(first).to_dense()[:, 1:]
     nearest = np.full(some.n, -1)
     for sweep in range(_KMEANS_SWEEPS):
         heed(f"landmarks: round {sweep + 1} of {_KMEANS_SWEEPS} of k-means at most")
-        before, nearest = nearest, _nearest(*both[-1])
+        before, nearest = nearest, _nearest(moved, centres)
         if np.array_equal(nearest, before):
             break
-        for side, centres in both:
-            _take_means(side, nearest, centres)
-    found = Rows.from_dense(both[0][1])
+        _take_means(moved, nearest, centres)
+    if moved is not narrow:
+        centres = narrow.take(first).to_dense()[:, 1:]
+        _take_means(narrow, nearest, centres)
+    found = Rows.from_dense(centres)
     return found._replace(indices=used[found.indices - 1], n_features=rows.n_features)
 
 

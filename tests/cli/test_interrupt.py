@@ -57,6 +57,19 @@ def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> No
     assert svmkit("predict", "-q", data, model).returncode == 0
 
 
+def test_a_terminal_that_goes_is_told_of_twice_and_saves_the_model(tmp_path: Path) -> None:
+    """By the shell, and by the system."""
+    data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
+    with training("--trace", trace, data, model) as running:
+        wait_for(begun(trace), running)
+        running.send_signal(signal.SIGHUP)
+        time.sleep(0.001)
+        running.send_signal(signal.SIGHUP)
+        running.communicate(timeout=60)
+    assert running.returncode == 129
+    assert read_model(str(model)).n_support > 0
+
+
 def test_the_model_so_far_is_saved_where_nobody_hears_of_it(tmp_path: Path) -> None:
     data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
     reading, writing = os.pipe()

@@ -109,6 +109,14 @@ def test_permissions_are_kept_or_follow_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE(old.stat().st_mode) == 0o755
 
 
+def test_a_new_content_has_no_right_to_run_as_the_owner(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"")
+    path.chmod(0o4755)
+    write(path, b"a")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
 @pytest.mark.parametrize(
     ("refused", "asked", "mode"),
     [

@@ -195,9 +195,11 @@ def test_pivots_of_many_landmarks_look_at_fewer_rows(most: int, looked_at: int, 
     assert seen == [looked_at]
 
 
-def test_centres_of_rows_far_from_the_origin_are_those_of_rows_near_it() -> None:
+@pytest.mark.parametrize("kind", [RBF, LINEAR, SIGMOID])
+def test_centres_of_rows_far_from_the_origin_are_those_of_rows_near_it(kind: int) -> None:
     X, _ = points(300, 3, seed=6)
-    near, far = (landmarks.kmeans(Rows.from_dense(np.round(X, 4) + off), Kernel(RBF, 1.0), 9, 3) for off in (0.0, 1e8))
+    rows = (Rows.from_dense(np.round(X, 4) + off) for off in (0.0, 1e8))
+    near, far = (landmarks.kmeans(some, Kernel(kind, 1e-6, 1.0), 9, 3) for some in rows)
     assert far.to_dense()[:, 1:] - 1e8 == pytest.approx(near.to_dense()[:, 1:], abs=1e-6)
 
 
