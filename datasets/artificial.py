@@ -126,7 +126,9 @@ def lines(y: Floats, x: Floats) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Writes an artificial data set to stdout as LIBSVM text.")
     parser.add_argument(
-        "name", choices=MAKERS, help="; ".join(f"{k}: {(v.__doc__ or '').rstrip('.')}" for k, v in MAKERS.items())
+        "name",
+        choices=MAKERS,
+        help="; ".join(f"{k}: {(v.__doc__ or '').rstrip('.')}" for k, v in MAKERS.items()).replace("%", "%%"),
     )
     parser.add_argument("--rows", type=int, default=1000, help="how many examples (default 1000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, another sample (default 0)")

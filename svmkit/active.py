@@ -175,9 +175,9 @@ def learn_pool(
 ) -> ActiveResult:
     """Learns until ``max_labels`` are known, all are, or somebody or a limit (of time or kernel evaluations) ends it.
 
-    ``known`` are answers of an earlier run, taken in place of asking; those not chosen again are learned before anything new is
-    asked for. ``ask(row, give_up)`` gives a label, or None to end, as it should once ``give_up()`` is true. ``on_row`` hears at
-    8 labels and each √2 times as many.
+    ``known`` are answers of an earlier run, learned in their order before anything new is asked for. ``ask(row, give_up)``
+    gives a label, or None to end, as it should once ``give_up()`` is true. ``on_row`` hears at 8 labels and each √2 times as
+    many.
     """
     course = _Course(learner, limits, interrupted, holdout, on_row, on_label)
     left, n_asked, status = dict(known), 0, None
@@ -185,7 +185,7 @@ def learn_pool(
         row = learner.choose()
         if row < 0:
             break
-        if left and row not in left:
+        if left and row != next(iter(left)):
             learner.put_back()
             row = next(iter(left))
         label = left.pop(row, None)

@@ -1,4 +1,5 @@
-"""Which training row each support vector of a model file is: the one of its class with the same content.
+"""Which training row each support vector of a model file is: the one of its class with the same content, or of one machine a
+class, whose rows need not stand with their class, any.
 
 svm-train cuts values to 8 significant digits, so where a class has no row with exactly the same values, values are compared as
 cut to 8 digits. Zeros that are spelt out do not count. Of rows with the same values each is taken once, those of more weight by
@@ -33,6 +34,9 @@ def find_rows(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
         support = first + np.argsort(-sizes[first:last], kind="stable")
         heaviest_first = examples[np.argsort(-weights[examples], kind="stable")]
         place[support], exact[support] = _find(model.rows.take(support), dataset.rows, heaviest_first)
+    if model.multiclass == "ovr":  # of a row with negative coefficients alone a stream does not know the class
+        lost, everyone = np.flatnonzero(place < 0), np.concatenate(members)
+        place[lost], exact[lost] = _find(model.rows.take(lost), dataset.rows, everyone[~np.isin(everyone, place)])
     return Found(place, exact)
 
 

@@ -125,6 +125,16 @@ def test_a_run_goes_on_where_its_answers_end(tmp_path: Any) -> None:
     assert (again.last.labels, again.n_asked) == (120, 50)
 
 
+def test_answers_that_nobody_had_asked_for_do_not_part_a_run_from_the_one_it_goes_on_from(tmp_path: Any) -> None:
+    """They stand first in the log, what was asked for behind them."""
+    _, labels = learner()
+    known = {row: int(labels[row]) for row in range(100, 150)}
+    whole, asked = course(max_labels=120, known=known)
+    again, rest = course(max_labels=120, known=known | {row: int(labels[row]) for row in asked})
+    assert rest == []
+    assert same(whole.model, again.model, tmp_path)
+
+
 def test_answers_that_are_not_chosen_again_are_learned_all_the_same() -> None:
     _, labels = learner()
     known = {row: int(labels[row]) for row in range(100, 150)}

@@ -34,6 +34,10 @@ def parse(text: str) -> list[tuple[float, list[tuple[int, float]]]]:
     return out
 
 
+def test_the_makers_say_what_they_make() -> None:
+    assert "15.87 %" in " ".join(run("datasets/artificial.py", "--help").stdout.split())
+
+
 @pytest.mark.parametrize("name", ARTIFICIAL)
 def test_artificial_sets_are_repeatable_libsvm_text(name: str) -> None:
     longer = run("datasets/artificial.py", name, "--rows", "2100", "--seed", "3")

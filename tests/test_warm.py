@@ -13,8 +13,10 @@ from svmkit.data import Dataset, Rows, stack
 from svmkit.errors import ModelError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
+from svmkit.machines import Machines
 from svmkit.model import Model
 from svmkit.pairs import group_classes, kernel_of, pair_of
+from svmkit.recertify import certificates
 from svmkit.solvers import NAMES, solver
 from svmkit.warm import Warm, first_alpha, join
 
@@ -159,6 +161,20 @@ def test_a_linear_machine_of_one_support_vector_is_gone_on_from() -> None:
     again = fit(dataset, config, warm=join(dataset, first.model))
     assert again.steps == 0
     assert again.certificate == first.certificate
+
+
+def test_rows_of_a_stream_against_the_rest_are_found_whatever_class_they_stand_with() -> None:
+    place = np.tile([0, 1, 2], 30)
+    X = np.random.default_rng(2).normal(size=(90, 2)) + 1.5 * place[:, None]
+    dataset = Dataset(Rows.from_dense(X), np.array([3.0, 1.0, 2.0])[place])
+    config = TrainConfig(solver="lasvm", gamma=0.5, multiclass="ovr")
+    machines = Machines(config, np.array([3, 1, 2]))
+    machines.learn(dataset.rows, place, np.ones(90))
+    machines.finish(lambda: None)
+    model = machines.model()
+    assert join(dataset, model).n_added == 0
+    gaps = [each.gap / each.primal for each in certificates(model, dataset, config)]
+    assert max(gaps) < 0.1
 
 
 def test_added_support_vectors_weigh_1_among_weighted_data() -> None:

@@ -6,6 +6,7 @@ at the end make a step of their own.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +98,10 @@ def progress(state: State) -> Progress:
 
 
 def solution(state: State) -> Solution:
-    """The average of the iterates, or the last one where none is kept."""
+    """The average of the iterates, or the last one where none is kept; of those that wait as if no more came."""
+    if len(state.y):
+        state = deepcopy(state)
+        finish(state)
     sums = state.sums
     if sums[loops.WEIGHTS] > 0:
         of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]

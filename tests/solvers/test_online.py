@@ -232,7 +232,7 @@ def test_pegasos_equals_the_algorithm_written_plainly(options: dict[str, Any], f
     for end in (False, True):
         if end:
             assert pegasos.finish(state, 1).completed
-        expected, _ = naive_pegasos(X.astype(float), y, weight, lam, asked, constant, end)
+        expected, _ = naive_pegasos(X.astype(float), y, weight, lam, asked, constant, end=True)  # those that wait among them
         found = pegasos.solution(state)
         w = np.zeros(X.shape[1] + 1)
         if found.n_support:
@@ -311,3 +311,19 @@ def test_a_stream_of_raw_data_goes_on_and_ends_in_numbers(name: str, scale: floa
         module.extend(state, Rows.from_dense(X * scale), y, np.ones(30))
     found = module.solution(state)
     assert np.isfinite([found.rho, *found.coef, *found.basis.data]).all()
+
+
+def test_examples_that_do_not_fill_a_batch_are_part_of_the_solution() -> None:
+    """As if the stream ended there; more of it goes on as if nobody had asked."""
+    X, y = points(25, 3, seed=2)
+    rows, w = Rows.from_dense(X), np.ones(25)
+    stream = Stream(Kernel(LINEAR), None, 0.1, "none")
+    asked, ended, whole = (pegasos.start_stream(stream, pegasos.Options(batch=7), 1e-3, 0) for _ in range(3))
+    for state in (asked, ended):
+        pegasos.extend(state, rows.part(0, 10), y[:10], w[:10])
+    found = pegasos.solution(asked)
+    pegasos.finish(ended, 10**9)
+    assert np.array_equal(found.basis.to_dense(), pegasos.solution(ended).basis.to_dense())
+    pegasos.extend(asked, rows.part(10, 25), y[10:], w[10:])
+    pegasos.extend(whole, rows, y, w)
+    assert np.array_equal(pegasos.solution(asked).basis.to_dense(), pegasos.solution(whole).basis.to_dense())
