@@ -15,8 +15,8 @@ from typing import Any
 
 from svmkit.errors import Abandoned
 
-#: What ends a command.
 _HANGUP = getattr(signal, "SIGHUP", None)
+#: What ends a command.
 STOPPING = (signal.SIGINT, signal.SIGTERM, *([] if _HANGUP is None else [_HANGUP]))
 
 Handler = Callable[[int, FrameType | None], Any]
