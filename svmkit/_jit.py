@@ -26,6 +26,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from svmkit import _native, _store
+from svmkit.signals import STOPPING
 
 FastMath = set[str] | bool
 
@@ -317,15 +318,12 @@ def _plain_ir() -> Iterator[None]:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Puts Ctrl-C, SIGTERM and SIGHUP off to the end: raised inside one of LLVM's callbacks they would be lost."""
+    """Puts the signals that end a command off to the end: raised inside one of LLVM's callbacks they would be lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    usual = {
-        number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
-    }
+    usual = {number: signal.getsignal(number) for number in STOPPING}
     for number in usual:
         signal.signal(number, lambda number, _frame: came.append(number))
     try:

@@ -21,6 +21,7 @@ FITTING = [
 ROOMS = [
     *(
         "__init__",
+        "signals",
         "errors",
         "_link",
         "_store",

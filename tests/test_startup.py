@@ -41,6 +41,7 @@ def test_the_group_imports_no_command(args: list[str]) -> None:
         "svmkit.cli.main",
         "svmkit.cli.streams",
         "svmkit.errors",
+        "svmkit.signals",
     }
 
 

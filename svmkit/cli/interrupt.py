@@ -1,5 +1,5 @@
-"""Ctrl-C, SIGTERM and a terminal that is gone: what they do while a command runs; the first of them during training lets the
-model so far be saved.
+"""Ctrl-C and other signals that end a command: what they do while it runs; the first during training lets the model so far be
+saved.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from types import FrameType
 from typing import Any
 
 from svmkit.errors import Abandoned
-
-_HANGUP = getattr(signal, "SIGHUP", None)
-#: What ends a command.
-STOPPING = (signal.SIGINT, signal.SIGTERM, *([] if _HANGUP is None else [_HANGUP]))
+from svmkit.signals import REPEATED, STOPPING
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -91,7 +88,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 0 if none came."""
+        """128 and the signal's number, as 130 after Ctrl-C; 0 if none came."""
         return 128 + self.signum if self.signum else 0
 
     def __enter__(self) -> Interrupts:
@@ -105,7 +102,7 @@ class Interrupts:
             error.exit_code = self.exit_code
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if self.signum and signum == _HANGUP:  # it may come from the shell and from the system: nobody has asked again
+        if self.signum and signum in REPEATED:
             return
         if self.signum:
             self._before[signum](signum, frame)

@@ -65,7 +65,8 @@ Exit codes:
   1  bad data, a bad model, or trouble at run time
   2  wrong usage
   3  training stopped before the tolerance was met, and --strict was given
-  130, 143, 129  stopped by Ctrl-C, SIGTERM or SIGHUP (train saves the model so far)
+  130, 143  stopped by Ctrl-C or SIGTERM (train saves the model so far)
+  129, 152  stopped by SIGHUP or SIGXCPU, likewise
 """
 
 

@@ -38,7 +38,7 @@ Files:
 Exit codes:
   0 done, 1 bad data or trouble at run time, 2 wrong usage,
   3 stopped before the tolerance and --strict was given,
-  130 / 143 / 129 stopped by Ctrl-C / SIGTERM / SIGHUP: the model so far is saved
+  130 / 143 / 129 / 152 stopped by Ctrl-C / SIGTERM / SIGHUP / SIGXCPU: the model so far is saved
 
 \b
 Examples:

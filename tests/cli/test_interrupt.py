@@ -42,7 +42,9 @@ def begun(path: Path) -> Callable[[], bool]:
     return lambda: path.exists() and path.stat().st_size > 0
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGXCPU, 152)]
+)
 def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> None:
     data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
     with training("--json", "--trace", trace, data, model) as running:
@@ -57,16 +59,17 @@ def test_the_model_so_far_is_saved(signum: int, code: int, tmp_path: Path) -> No
     assert svmkit("predict", "-q", data, model).returncode == 0
 
 
-def test_a_terminal_that_goes_is_told_of_twice_and_saves_the_model(tmp_path: Path) -> None:
-    """By the shell, and by the system."""
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGHUP, 129), (signal.SIGXCPU, 152)])
+def test_a_signal_that_comes_again_by_itself_saves_the_model(signum: int, code: int, tmp_path: Path) -> None:
+    """From the shell and the system where a terminal goes; every second where processor time is used up."""
     data, model, trace = write_blobs(tmp_path / "d", n=600, d=2), tmp_path / "m", tmp_path / "t"
     with training("--trace", trace, data, model) as running:
         wait_for(begun(trace), running)
-        running.send_signal(signal.SIGHUP)
+        running.send_signal(signum)
         time.sleep(0.001)
-        running.send_signal(signal.SIGHUP)
+        running.send_signal(signum)
         running.communicate(timeout=60)
-    assert running.returncode == 129
+    assert running.returncode == code
     assert read_model(str(model)).n_support > 0
 
 
