@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 #: How long a waiting thread goes without looking whether it is still wanted.
 _LOOK_S = 0.1
+#: Threads at most, whatever is asked for: each has a stack, and takes time to start.
 _MOST = 1024
 
 _threads = 0
@@ -40,7 +41,7 @@ def threads() -> int:
 
 
 def use_threads(n: int) -> None:
-    """Sets the number of threads of this process; 0 means all cores. More than ``_MOST`` would serve nobody."""
+    """Sets the number of threads of this process; 0 means all cores. More than ``_MOST`` are not started."""
     global _threads
     _threads = min(n, _MOST)
 

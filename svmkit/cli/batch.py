@@ -120,5 +120,5 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
     complete = report.complete(result.status)
     report.tell(values, line, complete=complete, as_json=as_json, reporter=reporter)
-    if complete and result.model.n_support == 0 and len(result.machines) > 0:  # of one class there is no machine
+    if complete and result.model.n_support == 0 and result.trained:  # of one class there is no machine
         reporter.warn("the model has no support vectors, and one answer to everything; scale the data, or try --solver smo")

@@ -308,8 +308,11 @@ def _same(one: Run, other: Run) -> bool:
 
 #: What makes a config that of a reference run.
 _REFERENCE: dict[str, Any] = {
-    **{"solver": "smo", "solver_options": ()},
-    **{"max_iter": None, "max_evaluations": None, "patience": None},
+    "solver": "smo",
+    "solver_options": (),
+    "max_iter": None,
+    "max_evaluations": None,
+    "patience": None,
 }
 
 

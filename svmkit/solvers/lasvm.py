@@ -145,11 +145,10 @@ def advance(state: State, budget: int) -> Progress:
 
 def progress(state: State) -> Progress:
     """What has been done so far."""
-    under_way = state.finishing is not None
     return Progress(
         steps=int(state.support.steps) + state.finished_steps + state.so_far.steps,
         kernel_evaluations=state.support.evaluations + state.finished_evaluations + _finishing_evaluations(state),
-        violation=state.so_far.violation if under_way else state.support.delta,
+        violation=state.support.delta if state.finishing is None else state.so_far.violation,
         completed=state.completed and not state.stalled,
         stalled=state.stalled,
         n_support=int(np.count_nonzero(_point(state)[0])),

@@ -380,6 +380,17 @@ def test_finishing_counts_kernel_values_that_have_no_room(cache_mb: float) -> No
     assert (progress.kernel_evaluations > began) == (cache_mb == 0.1)
 
 
+def test_the_violation_told_while_it_finishes_is_the_finishings(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = points(400, 3, seed=4)
+    state, _ = begun_to_finish(problem(X, y, Kernel(RBF, 0.5), C=10.0), lasvm.Options())
+    real = smo.advance
+    monkeypatch.setattr(smo, "advance", lambda run, budget: real(run, budget)._replace(violation=7.0))
+    assert lasvm.advance(state, 1).violation == 7.0
+    while not (ended := lasvm.advance(state, EVERY)).ended:
+        pass
+    assert ended.violation < EPS
+
+
 def test_rho_is_that_of_alpha_while_it_finishes() -> None:
     X, y = points(400, 3, seed=4)
     case = problem(X, y, Kernel(RBF, 0.5), C=10.0)
