@@ -111,8 +111,9 @@ DOT = {"sparse": dot_row, "dense": dot_dense}
 ADD = {"sparse": add_row, "dense": add_dense}
 
 
-#: Where steps keep w = scale·v: below this scale v is put in w's own units, as S·v − late would lose as many digits.
-SMALLEST_SCALE = 1e-8
+#: Where steps keep w = scale·v: below this scale v is put in w's own units, which costs a pass over v. Each step that a
+#: projection shortens makes S·v − late lose digits, at most those of 1/SMALLEST_SCALE.
+SMALLEST_SCALE = 1e-3
 
 
 @helper(ORDERED)

@@ -94,6 +94,18 @@ def test_a_scale_that_grows_small_is_taken_up() -> None:
     assert found.alpha == pytest.approx(np.minimum(alpha, case.upper), rel=1e-7)
 
 
+def test_an_average_keeps_its_digits_where_lambda_is_tiny() -> None:
+    """Each hit is 10⁵ times as long as what its projection leaves."""
+    case = replace(named("linear"), bias="none")
+    case = replace(case, upper=np.full(case.n, 1e10 / case.n))
+    options = asset.Options(epochs=50, burn_in=0.0)
+    state = asset.start(case, options, 1e-3, seed=4)
+    asset.advance(state, 10**9)
+    *_, (w, _, _) = naive(case, 4, options)
+    found = asset.solution(state).basis
+    assert found.data == pytest.approx(w[found.indices], rel=1e-9, abs=1e-9 * np.abs(w).max())
+
+
 def naive_stream(X: Floats, y: Floats, omega: Floats, lam: float, bias: Bias, options: asset.Options) -> list[Floats]:
     """After each example (w, b) of the average over all iterates since the last power of two but one; before any, zeros."""
     free = bias == "free"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,20 @@ def test_every_linear_step_is_that_of_the_plain_algorithm(name: str, bias: Bias)
                 assert found.alpha == pytest.approx(alpha, rel=1e-6, abs=1e-7 * np.abs(alpha).max())
             if step >= 700:
                 break
+
+
+@pytest.mark.parametrize("average", ["uniform", "step"])
+def test_an_average_keeps_its_digits_where_lambda_is_tiny(average: str) -> None:
+    """Each hit is 10⁵ times as long as what its projection leaves."""
+    case = replace(named("linear"), bias="none")
+    case = replace(case, upper=np.full(case.n, 1e10 / case.n))
+    options = pegasos.Options(average=average, projection=True, epochs=1000)
+    state = pegasos.start(case, options, 1e-9, seed=4)
+    pegasos.advance(state, 2000)
+    *_, (beta, _, _) = islice(naive(case, kernel_matrix(case), 4, options), 2000)
+    w = case.rows.to_dense().T @ beta
+    found = pegasos.solution(state).basis
+    assert found.data == pytest.approx(w[found.indices], rel=1e-9, abs=1e-9 * np.abs(w).max())
 
 
 def test_float32_steps_are_those_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
