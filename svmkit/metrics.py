@@ -100,9 +100,9 @@ def mean_squared_error(truth: Floats, predicted: Floats) -> float:
 
 
 def squared_correlation(truth: Floats, predicted: Floats) -> float:
-    """Squared correlation coefficient, from raw sums as LIBSVM forms it; nan if either side is constant."""
-    n, p, t = len(truth), predicted, truth
+    """Squared correlation coefficient; nan if either side is constant."""
+    if len(truth) == 0 or np.ptp(truth) == 0 or np.ptp(predicted) == 0:
+        return nan
     with np.errstate(over="ignore", invalid="ignore"):
-        cross = n * (p @ t) - p.sum() * t.sum()
-        spread = (n * (p @ p) - p.sum() ** 2) * (n * (t @ t) - t.sum() ** 2)
-        return float(cross * cross / spread) if spread else nan
+        p, t = predicted - predicted.mean(), truth - truth.mean()
+        return float((p @ t) ** 2 / ((p @ p) * (t @ t)))

@@ -167,16 +167,19 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
 
 
 def _holdout_error(holdout: Dataset, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float]:
-    """The share of the held-out examples of the machine's own classes that a solution puts on the wrong side."""
+    """The share of the held-out examples of the machine's own classes that a solution puts on the wrong side.
+
+    Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors.
+    """
     y = np.trunc(holdout.y)
-    own = labels if pair.negative == REST else labels[[pair.positive, pair.negative]]
-    index = np.flatnonzero(np.isin(y, own))
-    rows, is_positive = holdout.rows.take(index), y[index] == labels[pair.positive]
+    known = np.isin(y, labels if pair.negative == REST else labels[[pair.positive, pair.negative]])
+    index = np.arange(holdout.n) if len(labels) == 2 else np.flatnonzero(known)
+    rows, is_positive, is_other = holdout.rows.take(index), y[index] == labels[pair.positive], ~known[index]
 
     def error(solution: Solution) -> float:
         if len(index) == 0:
             return float("nan")
         response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0] - solution.rho
-        return float(np.mean((response > 0) != is_positive))
+        return float(np.mean(is_other | ((response > 0) != is_positive)))
 
     return error

@@ -27,7 +27,7 @@ from svmkit.errors import DataError, UsageError
 from svmkit.fit import ONE_CLASS, FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
-from svmkit.metrics import accuracy
+from svmkit.metrics import accuracy, error
 from svmkit.model import coefficients, decision_values, predict
 from svmkit.pairs import Pair, group_classes, kernel_of
 from svmkit.problem import Kernel, Problem, Solution
@@ -350,6 +350,16 @@ def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
         wrong = (decisions[:, column] > 0) != first
         assert_allclose(final, wrong[first | second].mean())
     assert len(rows) == sum(len(machine.trace) for machine in result.machines)
+
+
+def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> None:
+    """As they are of its model."""
+    dataset, holdout = dataset_of("two"), dataset_of("two.t")
+    y = np.where(np.arange(holdout.n) % 3 == 0, 7.0, holdout.y)
+    rows = []
+    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=replace(holdout, y=y))
+    expected = error(y, predict(result.model, decision_values(result.model, holdout.rows)))
+    assert rows[-1].holdout_error == expected > 1 / 3
 
 
 @pytest.mark.parametrize("k", [2, 5, 24])

@@ -81,7 +81,9 @@ def test_regression_figures() -> None:
     predicted = truth + draw.normal(size=40)
     assert_allclose(metrics.mean_squared_error(truth, predicted), reference.mean_squared_error(truth, predicted))
     assert_allclose(metrics.squared_correlation(truth, predicted), np.corrcoef(truth, predicted)[0, 1] ** 2)
-    assert math.isnan(metrics.squared_correlation(truth, np.ones(40)))
+    for constant in (np.ones(40), np.full(40, 0.1)):
+        assert math.isnan(metrics.squared_correlation(truth, constant))
+        assert math.isnan(metrics.squared_correlation(constant, truth))
     assert metrics.mean_squared_error(np.array([1e155]), np.zeros(1)) == math.inf
     assert math.isnan(metrics.squared_correlation(np.array([1e155, 1.0]), np.array([1.0, 2.0])))
 

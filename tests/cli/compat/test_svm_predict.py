@@ -198,3 +198,15 @@ def test_probabilities_of_a_one_class_model_have_their_names(tmp_path: Path) -> 
     (tmp_path / "t").write_text("1 1:9\n-1 1:-9\n")
     assert svm_predict.main(["-q", "-b", "1", str(tmp_path / "t"), str(tmp_path / "m"), str(tmp_path / "o")]) == 0
     assert (tmp_path / "o").read_text() == "labels normal outlier\n1 0.999 0.001\n-1 0.001 0.999\n"
+
+
+@needs_tools
+@pytest.mark.parametrize("label", ["0.1", "0.7", "3"])
+def test_the_correlation_with_a_constant_is_the_rounding_that_svm_predict_prints(label: str, tmp_path: Path) -> None:
+    """inf, a number or 0/0, by the order of the sums."""
+    for rho in ("-0.1", "-0.3", "0.87", "-2"):
+        model = f"svm_type epsilon_svr\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho {rho}\nSV\n1 1:1\n"
+        (tmp_path / "m").write_text(model)
+        (tmp_path / "t").write_text(f"{label}\n" * 7)
+        theirs = genuine("svm-predict", ["t", "m", "o"], tmp_path)
+        assert ours("svm-predict", ["t", "m", "o"], tmp_path).out == theirs.out
