@@ -157,7 +157,8 @@ def train_pool(
         ):
             dialogue = _Dialogue(oracle, pool, names, log, reporter)
             result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, stop, lost)
-            written = result.last.labels > 0 or learner.first > 0  # else an older MODEL is worth more
+            begun = learner.first > 0 and dialogue.failure is None
+            written = result.last.labels > 0 or begun  # else an older MODEL is worth more
             if written:
                 write_model(model, result.model)
                 report.warn_of_missing(learner.missing(), reporter)
@@ -173,7 +174,8 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
         raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
     if log == "-":
         raise UsageError("--oracle-log -: answers are read from it too, so it must be a file")
-    assert asked.pool is not None
+    assert asked.pool is not None and asked.oracle is not None
+    _check_oracle(asked.oracle)
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")
     others = (data, model, asked.pool, asked.oracle, holdout, trace)
@@ -187,13 +189,23 @@ def _begin(data: str, reporter: Reporter) -> Dataset | None:
     return files.read_data(data, reporter)
 
 
+def _check_oracle(name: str) -> None:
+    """Raises UsageError for a folder, and for a command whose first word the shell does not know."""
+    from svmkit.io.oracle import is_known
+
+    if os.path.isdir(name):
+        raise UsageError(f"--oracle {name}: is a folder; give a file of labels, a command or -")
+    if name != "-" and not os.path.exists(name) and not is_known(name, ENVIRONMENT):
+        raise UsageError(f"--oracle {name}: there is no such file, and no such command")
+
+
 def _oracle(name: str, pool: Pool, labels: Ints, reporter: Reporter) -> Oracle:
-    """A file that cannot be executed holds labels; anything else is a command."""
+    """What exists and is no program holds labels; anything else is a command."""
     from svmkit.io.oracle import Command, LabelFile
 
     if name == "-":
         return Person(tuple(labels.tolist()), reporter)
-    if os.path.isfile(name) and not os.access(name, os.X_OK):
+    if os.path.exists(name) and not (os.path.isfile(name) and os.access(name, os.X_OK)):
         return LabelFile(name, pool.n)
     return Command(name, ENVIRONMENT)
 

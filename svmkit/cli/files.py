@@ -36,7 +36,10 @@ def refuse_shared_input(**paths: str | None) -> None:
 
 def refuse_shared_output(*, as_json: bool = False, **paths: str | None) -> None:
     """The same of the outputs, among them the report of --json."""
-    writers = [f"{name} -" if name.isupper() else f"--{name} -" for name, path in paths.items() if path == "-"]
+    from svmkit.io.descriptors import named
+
+    given = {name if name.isupper() else f"--{name}": path for name, path in paths.items() if path is not None}
+    writers = [f"{name} {path}" for name, path in given.items() if named(path) == 1]
     writers += ["--json"] * as_json
     if len(writers) > 1:
         raise UsageError(f"{' and '.join(writers)} would both write standard output; name a file")

@@ -133,9 +133,10 @@ def train_stream(
     strict: bool,
 ) -> int:
     """Learns DATA, writes MODEL, reports; the exit code."""
+    from svmkit.io.descriptors import named
     from svmkit.machines import Machines
 
-    if model == "-" and (asked.snapshot_rows or asked.snapshot_s):
+    if named(model) == 1 and (asked.snapshot_rows or asked.snapshot_s):
         raise UsageError("MODEL is standard output, where snapshots would stand one behind the other; name a file")
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: nothing of a stream can be set aside; name a file")

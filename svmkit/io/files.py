@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.errors import DataError, OutputError, reason_of
-from svmkit.io.descriptors import Patient, read_some
+from svmkit.io.descriptors import Patient, named, read_some
 
-_STDIN, _STDOUT = 0, 1
+_STDIN = 0
 
 #: What has come from a pipe is handed on after this time, even if it is less than was asked for.
 _PIPE_WAIT_S = 0.5
@@ -365,7 +365,8 @@ def _written_in_place(path: str) -> bool:
 
 
 def _open_in_place(path: str) -> BinaryIO:
-    return io.BufferedWriter(Patient(_STDOUT)) if path == "-" else open(path, "wb")
+    descriptor = named(path)
+    return open(path, "wb") if descriptor is None else io.BufferedWriter(Patient(descriptor))
 
 
 def _create(temporary: str, target: str) -> BinaryIO:

@@ -8,6 +8,7 @@ that holds the label; it should write each answer at once (flush). The log is a 
 from __future__ import annotations
 
 import os
+import re
 import select
 import shlex
 import subprocess
@@ -20,6 +21,9 @@ from svmkit.io.files import map_bytes
 #: Between looks whether to give up an answer, and what a command gets to end by itself, and again once it has been told to.
 _LOOK_S, _END_S = 0.1, 5.0
 
+
+#: A command's first word where it is the name of a program, or one of the shell's own.
+_PLAIN = re.compile(r"[\w./+-]+")
 
 #: How a log begins.
 _HEAD = b"# labels asked for by svmkit train,"
@@ -47,6 +51,15 @@ class LabelFile:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+def is_known(command: str, environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the shell knows what the command begins with; true where that is not a plain word."""
+    first = next(iter(command.split()), "")
+    if not _PLAIN.fullmatch(first):
+        return True
+    asked = subprocess.run(["/bin/sh", "-c", 'command -v "$1"', "sh", first], env=environment, stdout=subprocess.DEVNULL)
+    return asked.returncode == 0
 
 
 class Command:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from svmkit.io.descriptors import named
 from svmkit.trace import ActiveRow, StreamRow, TraceRow
 
 
@@ -54,7 +55,9 @@ class TraceWriter:
 
     def _opened(self) -> TextIO:
         if self._file is None:
-            self._file = open(1 if self.path == "-" else self.path, "w", encoding="ascii", closefd=self.path != "-")  # noqa: SIM115
+            descriptor = named(self.path)
+            place = self.path if descriptor is None else descriptor
+            self._file = open(place, "w", encoding="ascii", closefd=descriptor is None)  # noqa: SIM115
         return self._file
 
     def _fail(self, error: OSError) -> None:

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -217,11 +218,11 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
     assert read_model(str(model)).n_support > 0
 
 
-def test_a_standard_input_that_cannot_be_read_leaves_the_model_of_DATA(pool: Path, model: Path) -> None:
+def test_a_standard_input_that_cannot_be_read_is_told(pool: Path, model: Path) -> None:
     done = process(
         *TRAIN, "--pool", pool, "--oracle", "-", pool.parent / "labelled", model, before=lambda: os.close(0)
     )  # fmt: skip
-    assert (done.returncode, model.exists()) == (1, True)
+    assert (done.returncode, model.exists()) == (1, False)
     assert done.stderr.splitlines()[-1] == "svmkit: --oracle -: can't read standard input: Bad file descriptor"
 
 
@@ -235,6 +236,9 @@ def test_a_standard_input_that_cannot_be_read_leaves_the_model_of_DATA(pool: Pat
         (("--pool", "pool", "--oracle", "labels", "--stream"), "two ways to learn"),
         (("--pool", "-", "--oracle", "-"), "--pool and --oracle cannot both be standard input"),
         (("--pool", "pool", "--oracle", "labels", "--holdout", "0.1"), "--holdout 0.1"),
+        (("--pool", "pool", "--oracle", "no-such-command"), "--oracle no-such-command: there is no such file, and no such"),
+        (("--pool", "pool", "--oracle", "no/such -x"), "--oracle no/such -x: there is no such file, and no such command"),
+        (("--pool", "pool", "--oracle", "."), "--oracle .: is a folder"),
         (("--pool", "pool", "--oracle", "labels", "--rows", "3"), "--rows is for streams only"),
         (("--pool", "pool", "--oracle", "labels", "--solver", "smo"), "--solver smo: does not choose examples"),
         (("--pool", "pool", "--oracle", "labels", "--max-iter", "9"), "--max-iter: what ends the learning of a pool is"),
@@ -269,9 +273,21 @@ def test_a_long_wait_for_an_answer_is_told(pool: Path, model: Path, monkeypatch:
     assert "waiting" not in svmkit(*args, "--quiet").stderr
 
 
-def test_without_any_label_an_older_model_is_left(pool: Path, model: Path) -> None:
+def test_labels_may_come_through_a_pipe(pool: Path, model: Path, tmp_path: Path) -> None:
+    """As of a command in ‹(…)."""
+    expected = learned(pool, model, "--oracle", tmp_path / "labels", "--max-labels", 20)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes((tmp_path / "labels").read_bytes()))
+    writer.start()
+    assert learned(pool, tmp_path / "other", "--oracle", fifo, "--max-labels", 20) == expected
+    writer.join()
+
+
+@pytest.mark.parametrize("data", ["/dev/null", "labelled"])
+def test_without_any_answer_an_older_model_is_left(data: str, pool: Path, model: Path) -> None:
     model.write_text("the old model\n")
-    done = svmkit(*TRAIN, "--pool", pool, "--oracle", "no-such-command", "--json", "/dev/null", model)
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", "exit 3", "--json", data, model, cwd=pool.parent)
     assert done.returncode == 1
     assert strict_json(done.stdout)["model"] is None
     assert "no model written" in done.stderr

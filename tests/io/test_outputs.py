@@ -178,16 +178,19 @@ def test_devices_and_fifos_are_written_directly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/fd/1"])
-@pytest.mark.parametrize("into", ["pipe", "file"])
+@pytest.mark.parametrize("into", ["pipe", "file", "end of a file"])
 def test_standard_output(tmp_path: Path, path: str, into: str) -> None:
+    """Which is written to as it stands: what the shell appends to keeps what it has."""
     code = "import sys; from svmkit.io.files import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
-    with open(tmp_path / "out", "wb") as file:
+    before = b"before\n" if into == "end of a file" else b""
+    (tmp_path / "out").write_bytes(before)
+    with open(tmp_path / "out", "ab" if before else "wb") as file:
         stdout = subprocess.PIPE if into == "pipe" else file
         done = subprocess.run(
             [sys.executable, "-c", code, path], stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False
         )
     assert done.stderr == b""
-    assert (done.stdout if into == "pipe" else (tmp_path / "out").read_bytes()) == b"text"
+    assert (done.stdout if into == "pipe" else (tmp_path / "out").read_bytes()) == before + b"text"
     assert names(tmp_path) == ["out"]
 
 
