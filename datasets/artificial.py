@@ -133,6 +133,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000, help="how many examples (default 1000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, another sample (default 0)")
     args = parser.parse_args()
+    if args.seed < 0:
+        parser.error(f"--seed {args.seed}: must be 0 or more")
     try:
         for y, x in chunks(args.name, args.rows, args.seed):
             sys.stdout.writelines(lines(y, x))

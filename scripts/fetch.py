@@ -15,10 +15,8 @@ from __future__ import annotations
 import argparse
 import bz2
 import csv
-import gzip
 import hashlib
 import http.client
-import lzma
 import shutil
 import sys
 import urllib.error
@@ -31,7 +29,6 @@ from bench_data import DATA, ROOT
 
 BASE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 KEPT = "What has arrived is kept; run the same command again later."
-OPENERS = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
 
 
 class Entry(NamedTuple):
@@ -78,15 +75,15 @@ def download(url: str, part: Path) -> None:
             raise Refused(f"{url}: the connection ended after {came} of {expected} bytes\n{KEPT}")
 
 
-def unpack(part: Path, suffix: str, to: Path) -> None:
-    opener = OPENERS.get(suffix)
-    if opener is None:
+def unpack(part: Path, url: str, to: Path) -> None:
+    """The set in ``part``, which came from ``url``: as it is, or by bzip2."""
+    if not url.endswith(".bz2"):
         shutil.copyfile(part, to)
         return
     try:
-        with opener(part, "rb") as packed, open(to, "wb") as out:
+        with bz2.open(part, "rb") as packed, open(to, "wb") as out:
             shutil.copyfileobj(packed, out, 1 << 20)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError) as error:
         part.unlink()
         raise Refused(f"{part.name}: not whole ({error}); removed, run the same command again") from error
 
@@ -116,7 +113,7 @@ def fetch(entry: Entry, folder: Path, base: str) -> str:
     part, unpacked = folder / f"{entry.name}.part", folder / f"{entry.name}.unpacked"
     download(urljoin(base, entry.url), part)
     try:
-        unpack(part, Path(entry.url).suffix if Path(entry.url).suffix in OPENERS else "", unpacked)
+        unpack(part, entry.url, unpacked)
         checked = check(entry, unpacked)
         unpacked.replace(final)
     except Refused:
@@ -146,7 +143,7 @@ def main() -> int:
     for entry in [entries[n] for n in args.names] or [e for e in entries.values() if e.use]:
         try:
             print(fetch(entry, DATA, args.base), flush=True)
-        except Refused as reason:
+        except (Refused, OSError) as reason:  # of a connection, or of this machine's disk
             print(reason, file=sys.stderr)
             return 1
     return 0

@@ -34,7 +34,7 @@ DRAWS = (10**5, 10**6, 10**7)
 
 SETS: dict[str, Callable[[], Path]] = {
     "reuters-acq": lambda: public("reuters-acq"),
-    "20news": lambda: one_against_rest("20news", "1"),
+    "20news": lambda: one_against_rest("20news"),
 }
 
 

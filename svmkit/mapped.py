@@ -73,8 +73,8 @@ def map_data(
     kernel: Kernel,
     config: TrainConfig,
     holdout: Dataset | None,
-    heed: Callable[[str], None] = lambda doing: None,
-    points: Rows | None = None,
+    heed: Callable[[str], None],
+    points: Rows | None,
 ) -> Mapped:
     """The map that ``config`` describes, made from the examples ``used``, and the data mapped by it.
 

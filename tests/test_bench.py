@@ -364,7 +364,7 @@ def test_files_are_prepared_from_the_published_ones(tmp_path: Path, monkeypatch:
     (tmp_path / "covtype.libsvm.binary.scale").write_text("1 1:.5\n2 2:.5\n1 3:.5\n")
     assert bench_data.mnist("mnist", one="8").read_text() == "1 1:1 3:0.2\n-1 2:0.00392157\n1 2:0.027451\n"
     assert bench_data.mnist("mnist", rows=2).read_text() == "8 1:1 3:0.2\n3 2:0.00392157\n"
-    assert bench_data.one_against_rest("20news", "1").read_text() == "1 1:.5\n-1 2:.5\n"
+    assert bench_data.one_against_rest("20news").read_text() == "1 1:.5\n-1 2:.5\n"
     assert bench_data.covtype("two", {1, 2}).read_text() == "-1 2:.5\n1 3:.5\n"
     first = bench_data.digits17().read_text()
     assert len(first.splitlines()) == 20_000

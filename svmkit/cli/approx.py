@@ -65,7 +65,7 @@ def _dims(text: str) -> tuple[int, ...]:
 
 
 @click.command("approx", context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("data", metavar="DATA")
+@click.argument("data", metavar="DATA", required=False)
 @click.argument("output", metavar="[OUTPUT]", required=False)
 @stack(
     *map_options,
@@ -96,7 +96,7 @@ def command(
     ctx: click.Context,
     /,
     *,
-    data: str,
+    data: str | None,
     output: str | None,
     save: str | None,
     load: str | None,
@@ -132,10 +132,19 @@ def command(
     ):
         if given is not None and chosen[0] not in fits:
             raise UsageError(f"{name} goes with {' or '.join(fits)}")
+    if data is None:
+        raise UsageError("--model: name the file to write" if model else "name the DATA to map, - for standard input")
     if not report:
         refuse_given(ctx, {"dims", "sample"}, "goes with --report")
     if model is not None:
-        _make_smaller(ctx, model, basis, data, output, judge, config.seed, config.threads, as_json, quiet)
+        if basis is None:
+            raise UsageError("--model: say how many vectors the model may keep, --basis N")
+        if output is not None:
+            raise UsageError(f"--model writes one file, and two are named: {data} and {output}; rows to fit go to --data FILE")
+        refuse_given(ctx, _KERNEL | _MAP, "beside --model: the model has its own kernel and no map")
+        from svmkit.cli import approx_model
+
+        approx_model.run(model, basis, data, judge, config.seed, config.threads, as_json, quiet)
         return
     if config.kernel == "precomputed":
         raise UsageError("-t 4: a precomputed kernel has no vectors to map")
@@ -156,26 +165,3 @@ def command(
     else:
         refuse_options_of_no_map(ctx, config.map)
     approx_map.run(data, output or "-", config, save, load, quiet)
-
-
-def _make_smaller(
-    ctx: click.Context,
-    model: str,
-    basis: int | None,
-    data: str,
-    output: str | None,
-    judge: str | None,
-    seed: int,
-    threads: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """--model: its one argument is the file to write."""
-    if basis is None:
-        raise UsageError("--model: say how many vectors the model may keep, --basis N")
-    if output is not None:
-        raise UsageError(f"--model writes one file, and two are named: {data} and {output}; rows to fit go to --data FILE")
-    refuse_given(ctx, _KERNEL | _MAP, "beside --model: the model has its own kernel and no map")
-    from svmkit.cli import approx_model
-
-    approx_model.run(model, basis, data, judge, seed, threads, as_json, quiet)

@@ -11,7 +11,6 @@ from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
     from svmkit.data import Chunk, Dataset
-    from svmkit.io.files import Output
     from svmkit.maps import FeatureMap
 
 #: Features that are made at a time, 16 MB, and their text, ten times that at most.
@@ -69,25 +68,19 @@ def _whole(dataset: Dataset) -> Iterator[Chunk]:
 
 def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, reporter: Reporter) -> int:
     """Writes all parts and returns the number of examples."""
+    from svmkit.io.dense_text import lines
     from svmkit.io.files import atomic_output
+    from svmkit.maps import refuse_infinite
 
     n, step = 0, max(1, _VALUES // max(1, feature_map.dim))
     with atomic_output(output) as out:
         for chunk in parts:
             for first in range(0, chunk.dataset.n, step):
                 last = min(first + step, chunk.dataset.n)
-                _write_some(out, chunk, first, last, feature_map)
+                features = feature_map.transform(chunk.dataset.rows.part(first, last))
+                refuse_infinite(features, lambda row, chunk=chunk, first=first: chunk.where(first + row))  # type: ignore[misc]
+                for text in lines(chunk.dataset, first, features):
+                    out.write(text)
                 n += last - first
                 reporter.show(lambda elapsed, n=n: f"{elapsed:.1f} s, {n:,} examples mapped")  # type: ignore[misc]
     return n
-
-
-def _write_some(out: Output, chunk: Chunk, first: int, last: int, feature_map: FeatureMap) -> None:
-    """Writes examples first … last − 1 of the chunk."""
-    from svmkit.io.dense_text import lines
-    from svmkit.maps import refuse_infinite
-
-    features = feature_map.transform(chunk.dataset.rows.part(first, last))
-    refuse_infinite(features, lambda row: chunk.where(first + row))
-    for text in lines(chunk.dataset, first, features):
-        out.write(text)

@@ -20,7 +20,7 @@ _TIMES, _TIMES_S = 3, 0.5
 
 
 def run(model: str, basis: int, output: str, data: str | None, seed: int, threads: int, as_json: bool, quiet: bool) -> None:
-    """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says on stdout what changed; see compress.py."""
+    """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says what changed; see compress.py."""
     files.refuse_shared_output(OUTPUT=output, as_json=as_json)
     files.refuse_shared_input(model=model, data=data)
     files.check_output(output, model, *([] if data is None else [data]))
@@ -76,9 +76,11 @@ def _predict_seconds(model: Model, rows: Rows) -> float:
 
 
 def _errors(model: Model, rows: Rows, y: Any) -> int:
+    import numpy as np
+
     from svmkit.model import answers
 
-    return int((answers(model, rows) != y).sum())
+    return int((answers(model, rows) != np.trunc(y)).sum())
 
 
 def _lines(report: dict[str, Any], where: str) -> list[str]:

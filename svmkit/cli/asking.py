@@ -149,7 +149,7 @@ def train_pool(
         files.begin(config.threads, reporter)
         pool = Pool(asked.pool, reporter.warn)
         learner = Learner(config, names, _begin(data, reporter), pool.dataset)
-        held_out = None if holdout is None else files.read_data(holdout, reporter)
+        held_out = None if holdout is None else files.read_held_out(holdout, names, reporter)
         with (
             closing(Log(log_path, pool.mark, pool.n, names.tolist())) as log,
             closing(_oracle(asked.oracle or "", pool, names, reporter)) as oracle,
@@ -174,7 +174,8 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
         raise UsageError("MODEL is standard output, but the answers go beside it; name a file")
     if log == "-":
         raise UsageError("--oracle-log -: answers are read from it too, so it must be a file")
-    assert asked.pool is not None and asked.oracle is not None
+    assert asked.pool is not None
+    assert asked.oracle is not None
     _check_oracle(asked.oracle)
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli import files, initial, report
 from svmkit.cli.interrupt import Interrupts
-from svmkit.cli.progress import Reporter
+from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def train_batch(
 ) -> int:
     """Trains on DATA, writes MODEL, reports; the exit code. ``given`` are the kernel's options that the command line gives."""
     from svmkit.fit import check
+    from svmkit.io.model_libsvm import write_model
 
     with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
@@ -48,7 +49,7 @@ def train_batch(
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
-            _save(result, model)
+            write_model(model, result.model)
             _report(result, model, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
 
@@ -91,7 +92,7 @@ def _fit(
     from svmkit.fit import fit
     from svmkit.io.traces import TraceWriter
 
-    machines = reporter.machines(n_machines(dataset, config), config)
+    machines = MachineProgress(reporter, n_machines(dataset, config), config)
     with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
         return fit(
             dataset,
@@ -105,12 +106,6 @@ def _fit(
             holdout=held_out,
             warm=warm,
         )
-
-
-def _save(result: FitResult, path: str) -> None:
-    from svmkit.io.model_libsvm import write_model
-
-    write_model(path, result.model)
 
 
 def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:

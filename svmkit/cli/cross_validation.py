@@ -9,7 +9,7 @@ import click
 from svmkit.cli import files, report
 from svmkit.cli.batch import balanced, n_machines
 from svmkit.cli.interrupt import Interrupts
-from svmkit.cli.progress import Reporter
+from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
 
 
@@ -17,6 +17,8 @@ def cross_validate(
     data: str, config: TrainConfig, n_folds: int, *, balance: str | None, as_json: bool, quiet: bool, strict: bool
 ) -> int:
     """Prints the accuracy; the exit code. A time limit is shared evenly among the folds."""
+    import numpy as np
+
     from svmkit import folds
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
     from svmkit.fit import check
@@ -29,7 +31,7 @@ def cross_validate(
         split = folds.folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        machines = reporter.machines(n_folds * n_machines(dataset, config), config)
+        machines = MachineProgress(reporter, n_folds * n_machines(dataset, config), config)
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:
             predicted = folds.cross_validate(
@@ -49,7 +51,7 @@ def cross_validate(
     if unfinished:
         reasons = ", ".join(sorted(set(unfinished)))
         reporter.warn(f"in {len(unfinished)} of {n_folds} folds training stopped before the tolerance ({reasons})")
-    right = predicted == dataset.y
+    right = predicted == np.trunc(dataset.y)  # classes are integers, as in training
     if as_json:
         scores = {"accuracy": right.mean(), "error": (~right).mean()}
         click.echo(report.to_json({"folds": n_folds, "n": dataset.n, **scores, "unfinished": len(unfinished)}))

@@ -24,7 +24,7 @@ from svmkit.cli.report import certificate, class_labels, to_json
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset, Floats
+    from svmkit.data import Dataset, Floats, Rows
     from svmkit.model import Model
 
 EPILOG = """\b
@@ -75,32 +75,35 @@ def command(
 
 
 def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
-    """How the model's answers compare with the labels."""
+    """How the model's answers compare with the labels, of classes cut to integers, as training does."""
     import numpy as np
 
     from svmkit import metrics
+    from svmkit.model import answers as answers_of
 
-    answers, decisions = _answers(model, dataset)
     if model.svm_type in ("epsilon_svr", "nu_svr"):
+        values = answers_of(model, dataset.rows)
         return {
             "n": dataset.n,
-            "mse": metrics.mean_squared_error(dataset.y, answers),
-            "squared_correlation": metrics.squared_correlation(dataset.y, answers),
+            "mse": metrics.mean_squared_error(dataset.y, values),
+            "squared_correlation": metrics.squared_correlation(dataset.y, values),
         }
+    truth = np.trunc(dataset.y)
+    answers, decisions = _answers(model, dataset.rows, truth)
     own = np.array([1, -1]) if model.labels is None else model.labels
-    counts = metrics.confusion(dataset.y, answers, own)
+    counts = metrics.confusion(truth, answers, own)
     return {
         "n": dataset.n,
-        "accuracy": metrics.accuracy(dataset.y, answers),
-        "error": metrics.error(dataset.y, answers),
+        "accuracy": metrics.accuracy(truth, answers),
+        "error": metrics.error(truth, answers),
         "labels": own,
         "confusion": counts[:-1],
         "other": counts[-1],
-        "auc": _auc(model, dataset.y, decisions),
+        "auc": _auc(model, truth, decisions),
     }
 
 
-def _answers(model: Model, dataset: Dataset) -> tuple[Floats, Floats]:
+def _answers(model: Model, rows: Rows, truth: Floats) -> tuple[Floats, Floats]:
     """What the model answers to each example, and the decision values that ``_auc`` is of: of pairs of classes k an example."""
     import numpy as np
 
@@ -108,10 +111,10 @@ def _answers(model: Model, dataset: Dataset) -> tuple[Floats, Floats]:
     from svmkit.model import decisions_by_part, predict
 
     answers, kept, first = [], [], 0
-    for part in decisions_by_part(model, dataset.rows):
+    for part in decisions_by_part(model, rows):
         answers.append(predict(model, part))
         if model.labels is not None and model.multiclass == "ovo":
-            part = own_decisions(dataset.y[first : first + len(part)], model.labels, part)
+            part = own_decisions(truth[first : first + len(part)], model.labels, part)
         kept.append(part)
         first += len(part)
     return np.concatenate(answers), np.concatenate(kept)

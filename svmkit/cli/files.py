@@ -10,7 +10,7 @@ from svmkit.config import TrainConfig
 from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset, Floats
+    from svmkit.data import Dataset, Floats, Ints
     from svmkit.model import Model
 
 
@@ -80,7 +80,7 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
         return dataset, None
     share = fraction(holdout)
     if share is None:
-        return dataset, _read_held_out(holdout, dataset, config, reporter)
+        return dataset, _against_all(holdout, dataset, config, reporter)
     import numpy as np
 
     from svmkit.engine import rng
@@ -92,25 +92,27 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
     return dataset.take(np.sort(order[n_out:])), dataset.take(np.sort(order[:n_out]))
 
 
-def _read_held_out(path: str, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> Dataset:
-    held_out = read_data(path, reporter, precomputed=config.kernel == "precomputed")
+def _against_all(path: str, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> Dataset:
+    """The held-out data in a file, with kernel values against every example where the kernel is precomputed."""
+    held_out = read_held_out(path, dataset.y, reporter, precomputed=config.kernel == "precomputed")
     needed, there = int(dataset.rows.serial.max(initial=0)), held_out.rows.gram.shape[1]
     if held_out.n and needed > there:
         detail = f"{path}: has kernel values against training rows up to {there}, but there are rows up to {needed} to train on"
         raise DataError("Wrong input format: sample_serial_number out of range", detail)
-    _warn_of_other_labels(path, held_out.y, dataset.y, reporter)
     return held_out
 
 
-def _warn_of_other_labels(path: str, held_out: Floats, known: Floats, reporter: Reporter) -> None:
-    """Says which held-out labels no model of the data can answer, as where one file has 0 and the other −1."""
+def read_held_out(path: str, known: Floats | Ints, reporter: Reporter, *, precomputed: bool = False) -> Dataset:
+    """Held-out data. Labels that no model of the ``known`` ones can answer are told, as where one file has 0, the other −1."""
     import numpy as np
 
-    other = np.trunc(held_out)
+    held_out = read_data(path, reporter, precomputed=precomputed)
+    other = np.trunc(held_out.y)
     other = other[~np.isin(other, np.trunc(known))]
     if len(other):
-        what = f"{path}: {len(other):,} of {len(held_out):,} labels, such as {other[0]:g}, are none of those trained on"
+        what = f"{path}: {len(other):,} of {held_out.n:,} labels, such as {other[0]:g}, are none of those trained on"
         reporter.warn(f"{what}; they count as errors")
+    return held_out
 
 
 def fraction(text: str) -> float | None:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -25,17 +25,17 @@ _NOTICE = b"\nsvmkit: stopping; the model so far will be saved (once more: stop 
 
 
 @contextmanager
-def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handles signals inside the block, but not those that the process was started to ignore (nohup, a script's ``&``)."""
-    previous = {signum: signal.getsignal(signum) for signum in handlers}
-    taken = {signum: handler for signum, handler in previous.items() if handler not in (signal.SIG_IGN, None)}
+def handling(handler: Handler) -> Iterator[None]:
+    """Handles the signals that stop, but not those that the process was started to ignore (nohup, a script's ``&``)."""
+    previous = {signum: signal.getsignal(signum) for signum in STOPPING}
+    taken = {signum: before for signum, before in previous.items() if before not in (signal.SIG_IGN, None)}
     for signum in taken:
-        signal.signal(signum, handlers[signum])
+        signal.signal(signum, handler)
     try:
         yield
     finally:
-        for signum, handler in taken.items():
-            signal.signal(signum, handler)
+        for signum, before in taken.items():
+            signal.signal(signum, before)
 
 
 class Stop:
@@ -67,7 +67,7 @@ def stopping() -> Iterator[Stop]:
 
     sys.unraisablehook = again
     try:
-        with handling(dict.fromkeys(STOPPING, stop)):
+        with handling(stop):
             yield stop
     finally:
         sys.unraisablehook = usual
@@ -80,7 +80,7 @@ class Interrupts:
         self.quiet = quiet
         self.signum = 0
         self._before: dict[int, Any] = {}
-        self._handling = handling(dict.fromkeys(STOPPING, self._handle))
+        self._handling = handling(self._handle)
 
     def interrupted(self) -> bool:
         """Whether a signal has come."""

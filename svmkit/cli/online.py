@@ -19,7 +19,7 @@ from svmkit.errors import DataError, OutputError, UsageError
 from svmkit.trace import Status
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset, Ints
+    from svmkit.data import Dataset
     from svmkit.machines import Machines
     from svmkit.model import Model
     from svmkit.stream import StreamResult
@@ -133,6 +133,8 @@ def train_stream(
     strict: bool,
 ) -> int:
     """Learns DATA, writes MODEL, reports; the exit code."""
+    import numpy as np
+
     from svmkit.io.descriptors import named
     from svmkit.machines import Machines
 
@@ -143,8 +145,9 @@ def train_stream(
     lost: list[str] = []
     with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
-        machines = Machines(config, _labels(asked), asked.n_rows, reporter.warn)
-        held_out = None if holdout is None else files.read_data(holdout, reporter)
+        names = np.array(asked.labels or (1, -1), dtype=np.int64)
+        machines = Machines(config, names, asked.n_rows, reporter.warn)
+        held_out = None if holdout is None else files.read_held_out(holdout, names, reporter)
         saved = _Snapshots(model, reporter.warn)
         with Interrupts(quiet) as stop:
             try:
@@ -165,12 +168,6 @@ def train_stream(
             report.warn_of_missing(result.missing, reporter)
         _report(result, asked, saved, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
-
-
-def _labels(asked: StreamOptions) -> Ints:
-    import numpy as np
-
-    return np.array(asked.labels or (1, -1), dtype=np.int64)
 
 
 def _learn(

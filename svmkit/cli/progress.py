@@ -63,10 +63,6 @@ class Reporter:
         """Shows ``what`` is being done, if it is time for it; what ``fit`` calls as its ``on_mapping``."""
         self.show(lambda elapsed: f"{elapsed:.1f} s, {what}")
 
-    def machines(self, total: int, config: TrainConfig) -> MachineProgress:
-        """A listener for a training of ``total`` machines, as ``config`` says."""
-        return MachineProgress(self, total, config)
-
     def note(self, text: str) -> None:
         """A line of its own."""
         with self._lock:

@@ -12,6 +12,7 @@ import click
 from svmkit.cli import files
 from svmkit.cli.options import CONTEXT, quiet_option, refuse_given, threads_option
 from svmkit.cli.progress import Reporter
+from svmkit.cli.report import counted
 from svmkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -144,6 +145,6 @@ def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporte
     unknown = np.setdiff1d(feature_names(dataset.rows), scaling.index[scaling.known])
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
-        reporter.warn(f"{restore} has no range for {len(unknown):,} features, which are left out: {listed}")
+        reporter.warn(f"{restore} has no range for {counted(len(unknown), 'feature')}, left out: {listed}")
     if (what := beside_the_point(scaling, dataset.y)) is not None:
         reporter.warn(f"{restore}: {what}")

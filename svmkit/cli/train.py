@@ -142,7 +142,8 @@ def command(
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
     if (streams or asks) and any(given is not None for given in (folds, config.patience, init, balance)):
-        raise UsageError("a stream or a pool is not all there: there are no -v, --patience, --init and --class-weight for it")
+        why = "" if asks or asked.stream else f"; {config.solver} learns standard input as a stream unless told --no-stream"
+        raise UsageError(f"a stream or a pool is not all there: there are no -v, --patience, --init and --class-weight{why}")
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")

@@ -323,6 +323,8 @@ def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: 
     """Coefficients (total, n_coef) and support vectors from ``text[at:]``."""
     first = header.line("SV").number + 1
     body = np.frombuffer(text, dtype=np.uint8)[at:]
+    while len(body) and body[-1] == ord("\n") and (len(body) == 1 or body[-2] == ord("\n")):
+        body = body[:-1]  # blank lines at the end, as an editor leaves them
     if len(body) and body[-1] != ord("\n"):
         header.fail(first + count_newlines(body, len(body)), "the file ends within this line: it was cut short")
     try:

@@ -18,7 +18,7 @@ LINEAR_FORM = ("sdca", "newton", "asset", "pegasos")
 def solver(name: str) -> Solver:
     """The solver module called ``name``; UsageError with the names there are otherwise."""
     if name not in NAMES:
-        raise UsageError(f"--solver {name}: no such solver; there are {', '.join(NAMES)}")
+        raise UsageError(f"no solver is called {name!r}; there are {', '.join(NAMES)}")
     return cast("Solver", import_module(f"svmkit.solvers.{name}"))
 
 

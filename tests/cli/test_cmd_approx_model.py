@@ -87,6 +87,7 @@ def test_a_one_class_model_has_labels_to_flip_and_none_to_get_wrong(folder: Path
     ("given", "reason"),
     [
         (["s"], "--basis N"),
+        (["--basis", "5"], "--model: name the file to write"),
         (["--basis", "5", "s", "t"], "--data FILE"),
         (["--basis", "5", "-g", "2", "s"], "-g beside --model"),
         (["--basis", "5", "--dim", "2", "s"], "--dim beside --model"),

@@ -263,7 +263,7 @@ def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
     [
         (["--solvers", "smo", "three", "out"], 1, "three: has 3 classes"),
         (["--solvers", "smo", "one", "out"], 1, "one: has 1 class;"),
-        (["--solvers", "smo,nosuch", "good", "out"], 2, "nosuch"),
+        (["--solvers", "smo,nosuch", "good", "out"], 2, "svmkit: no solver is called 'nosuch'; there are smo,"),
         (["--solvers", ",", "good", "out"], 2, "--solvers"),
         (["good", "out"], 2, "--solvers"),
         (["--solvers", "smo", "--seeds", "0", "good", "out"], 2, "--seeds 0"),

@@ -63,7 +63,7 @@ def test_auc_of_classes_against_the_rest_is_the_mean_over_classes(tmp_path: Path
 
 def test_unknown_labels_are_counted_as_wrong(tmp_path: Path) -> None:
     svmkit("train", "-q", write_blobs(tmp_path / "d"), tmp_path / "m")
-    (tmp_path / "test").write_text("8 1:1\n1.5 1:1\n")
+    (tmp_path / "test").write_text("8 1:1\n2.5 1:1\n")
     report = strict_json(svmkit("eval", "--json", tmp_path / "test", tmp_path / "m").stdout)
     assert (report["accuracy"], report["labels"], report["auc"]) == (0, [1, -1], None)
     assert (report["confusion"], sum(report["other"])) == ([[0, 0], [0, 0]], 2)

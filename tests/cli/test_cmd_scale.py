@@ -45,7 +45,7 @@ def test_saved_ranges_do_the_same_to_other_data(data: str, tmp_path: Path) -> No
     other.write_text("5 1:8 9:1\n")
     done = svmkit("scale", "--restore", ranges, other)
     assert done.stdout == "5 1:3 3:1\n"
-    assert "no range for 1 features, which are left out: 9" in done.stderr
+    assert "no range for 1 feature, left out: 9" in done.stderr
 
 
 @pytest.mark.parametrize(("count", "listed"), [(10, "10"), (11, "10 …")])
@@ -57,7 +57,7 @@ def test_of_features_without_a_range_ten_are_named(count: int, listed: str, tmp_
     done = svmkit("scale", "-r", "r", "d", cwd=tmp_path)
     names = ", ".join(map(str, range(10))) + listed.removeprefix("10")
     assert done.stdout == "1 90:1\n"
-    assert done.stderr == f"svmkit: warning: r has no range for {count} features, which are left out: {names}\n"
+    assert done.stderr == f"svmkit: warning: r has no range for {count} features, left out: {names}\n"
 
 
 def test_the_smallest_normal_number_is_written_and_what_is_below_is_0(tmp_path: Path) -> None:

@@ -167,13 +167,30 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, data: Pat
 
 @pytest.mark.parametrize(
     ("args", "why"),
-    [(("--snapshot-rows", 5, "d", "-"), "one behind the other"), (("--passes", 2, "-", "m"), "can be read only once")],
+    [
+        (("--snapshot-rows", 5, "d", "-"), "one behind the other"),
+        (("--snapshot-rows", 5, "d", "/dev/stdout"), "one behind the other"),
+        (("--json", "d", "/dev/stdout"), "MODEL /dev/stdout and --json would both write standard output"),
+        (("--passes", 2, "-", "m"), "can be read only once"),
+    ],
     ids=str,
 )
 def test_what_standard_streams_cannot_do_is_refused(args: tuple[object, ...], why: str, data: Path) -> None:
     done = svmkit(*STREAM, *args, cwd=data.parent)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+def test_standard_input_as_a_stream_is_told_where_a_stream_has_no_such_thing() -> None:
+    done = svmkit("train", "--solver", "lasvm", "-v", 3, "-")
+    assert done.returncode == 2
+    assert "lasvm learns standard input as a stream unless told --no-stream" in done.stderr
+
+
+def test_held_out_labels_that_are_not_learned_are_told(data: Path, model: Path) -> None:
+    (data.parent / "other").write_text(data.read_text().replace("-1 ", "0 ", 5))
+    done = svmkit(*STREAM, "-q", "--holdout", data.parent / "other", data, model)
+    assert "other: 5 of 500 labels, such as 0, are none of those trained on; they count as errors" in done.stderr
 
 
 # --- streams that do not end ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -52,3 +53,15 @@ def test_labels_that_are_one_class_for_training_are_no_strangers(tmp_path: Path)
     for data, other in (("whole", "cut"), ("cut", "whole")):
         done = svmkit("train", "-q", "--holdout", other, data, "m", cwd=tmp_path)
         assert (done.returncode, "trained on" in done.stderr) == (0, False)
+
+
+def test_labels_with_fractions_are_judged_as_they_are_trained_on(tmp_path: Path) -> None:
+    whole = write_blobs(tmp_path / "whole", classes=(1, -1))
+    (tmp_path / "cut").write_text(re.sub(r"(?m)^(-?1) ", r"\1.5 ", whole.read_text()))
+    told = []
+    for data in ("whole", "cut"):
+        trained = svmkit("train", "--json", "--holdout", data, data, "m", cwd=tmp_path)
+        crossed, judged = (svmkit(*command, cwd=tmp_path).stdout for command in (("train", "-v", 3, data), ("eval", data, "m")))
+        predicted = svmkit("predict", data, "m", os.devnull, cwd=tmp_path).stderr
+        told.append((strict_json(trained.stdout)["holdout_error"], crossed, judged, predicted))
+    assert told[0] == told[1]

@@ -130,8 +130,9 @@ HEAD = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 
         (HEAD + BODY).replace("\n", "\r\n"),
         HEAD.replace("rho 0.1", "  rho\t0.1  \n") + BODY,
         HEAD.replace("gamma", "coef0 3\ngamma") + BODY,  # a number that this kernel does not use
+        HEAD + BODY + "\n\n",
     ],
-    ids=["keys in another order", "CRLF", "blanks and an empty line", "unused key"],
+    ids=["keys in another order", "CRLF", "blanks and an empty line", "unused key", "empty lines at the end"],
 )
 def test_other_ways_to_write_the_same_header(text: str) -> None:
     same(parse_model((HEAD + BODY).encode(), "m"), parse_model(text.encode(), "m"))
@@ -178,7 +179,7 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("1:1 2:1", "1:nan", "m, line 10: column 7: 'nan': not a finite number"),
         ("1:1 2:1", "# note", "m, line 10: column 5: '#'"),
         ("-0.5 1:2", "inf 1:2", "m, line 11: column 1: 'inf': not a finite number"),
-        ("-0.5 1:2 \n", "\n", "m, line 11: column 1: "),
+        ("0.5 1:1", "\n0.5 1:1", "m, line 10: column 1: "),
         ("0.5 1:1", "0.5x 1:1", "m, line 10: column 1: '0.5x': not a number"),
     ],
 )

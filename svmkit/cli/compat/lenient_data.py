@@ -29,7 +29,8 @@ def parse_lenient(text: str, path: str) -> Dataset:
     that is not finite, an index that is negative or too large.
     """
     y, data, indices, indptr = [], [], [], [0]
-    for number, line in enumerate(text.split("\n")[: _n_lines(text)], 1):
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, 1):
         label = _scanned_number(line)
         if label is None:
             raise DataError("ERROR: failed to read labels", f"{path}, line {number}: {_shown(line.strip())} is no label")
@@ -68,11 +69,6 @@ def _unscalable(path: str, number: int, line: str, end: int, reason: str) -> Dat
 def _shown(text: str) -> str:
     """``text``, a character a byte, for people, whose encoding is UTF-8."""
     return repr(text.encode("latin-1").decode("utf-8", "replace")[:40])
-
-
-def _n_lines(text: str) -> int:
-    """Lines, the last with or without its newline."""
-    return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
 def _end_of_word(line: str, at: int) -> int:
