@@ -26,6 +26,7 @@ from svmkit.engine.slots import (
     FIRST,
     GRADIENT,
     HUGE,
+    IDLE,
     LABEL,
     LATER,
     LEAST,
@@ -36,6 +37,7 @@ from svmkit.engine.slots import (
     MOST_MEMBERS,
     N_STAGED,
     N_ZEROS,
+    NEAREST,
     PHASE,
     PLACE,
     RESPONSE,
@@ -61,6 +63,9 @@ _NEXT, _PROCESS, _REPROCESS, _LEAVE = range(4)
 #: Members of one class kept while there is none of the other.
 _SEEDS = 5
 _TAU = 1e-12
+#: An example's REPROCESSes end where so many, and so many a member of S, have not brought the extremes nearer by that factor:
+#: rounding may keep them apart for ever.
+_IDLE, _IDLE_A_MEMBER, _NEARER = 10_000, 100, 0.8
 #: The share of a step, and of a bound, by which only rounding keeps α from that bound.
 _NEAR_BY_STEP, _NEAR_BY_BOUND = 1e-12, 2.0**-50
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
@@ -284,7 +289,8 @@ def _learn(
     counts: Any, numbers: Any, last: Any, budget: Any,
 ) -> Any:  # fmt: skip
     """Learns staged examples up to number ``last`` − 1 in at most ``budget`` steps: PROCESS, then REPROCESS once, and again
-    while the extremes lie further apart than DELTA_MAX; then members leave that are too many. Each REPROCESS is a step.
+    while the extremes lie further apart than DELTA_MAX and come nearer; then members leave that are too many. Each REPROCESS
+    is a step.
 
     Returns 1 where it needs a row of K that is missing, that of FIRST or SECOND; called again with it, it goes on. ``Q`` are
     the kernel values among the staged examples from ``first`` on.
@@ -299,7 +305,7 @@ def _learn(
             continue
         if counts[PHASE] == _NEXT:
             _enter(counts[AT], stage, Q, first, examples, staged, reals, slots, slot_of, counts, numbers)
-            counts[PHASE] = _PROCESS
+            counts[PHASE], counts[IDLE], numbers[NEAREST] = _PROCESS, 0, HUGE
         if counts[PHASE] == _PROCESS:
             if not _step(K, stage, staged, reals, slots, kept, counts, numbers):
                 return 1
@@ -312,7 +318,11 @@ def _learn(
         counts[STEPS] += 1
         budget -= 1
         counts[FIRST], counts[SECOND] = counts[TOP_UP], counts[TOP_LOW]
-        if not violates or numbers[MOST] - numbers[LEAST] <= numbers[DELTA_MAX]:
+        apart = numbers[MOST] - numbers[LEAST]
+        counts[IDLE] += 1
+        if apart < _NEARER * numbers[NEAREST]:
+            counts[IDLE], numbers[NEAREST] = 0, apart
+        if not violates or apart <= numbers[DELTA_MAX] or counts[IDLE] > _IDLE + _IDLE_A_MEMBER * counts[SIZE]:
             counts[PHASE] = _LEAVE
     return 0
 

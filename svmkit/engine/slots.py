@@ -27,11 +27,12 @@ EXAMPLE_ROW, SLOT, JOINED, STAYED = range(4)
 #: Rows of ``kept`` (4, rows of K): slot or −1, joined examples whose entry it has, time of last use, list of free rows.
 OWNER, DONE, TICK, FREE_ROW = range(4)
 #: Places in ``counts`` and in ``numbers``. FIRST, SECOND are the pair of the step under way, TOP_UP, TOP_LOW the slots of the
-#: extremes; of more than MOST_MEMBERS one, LEAVING, goes.
+#: extremes; of more than MOST_MEMBERS one, LEAVING, goes. IDLE steps for the example under way have not brought the extremes
+#: much nearer than NEAREST.
 (TOP, N_FREE, N_ZEROS, SIZE, N_JOINED, N_STAGED, AT, PHASE, FIRST, SECOND, TOP_UP, TOP_LOW, TIME, N_FREE_ROWS, STEPS,
- EVALUATIONS, MOST_MEMBERS, LEAVING) = range(18)  # fmt: skip
-N_COUNTS = 18
-MOST, LEAST, EPS, DELTA_MAX = range(4)
+ EVALUATIONS, MOST_MEMBERS, LEAVING, IDLE) = range(19)  # fmt: skip
+N_COUNTS = 19
+MOST, LEAST, EPS, DELTA_MAX, NEAREST = range(5)
 HUGE = 1e300
 LATER = 1 << 62
 #: PLACE of a slot without a row; p staged: STAGED − p.

@@ -80,7 +80,7 @@ class SupportSet:
         self.counts = np.zeros(slots.N_COUNTS, np.int64)
         self.counts[[slots.FIRST, slots.SECOND, slots.TOP_UP, slots.TOP_LOW, slots.LEAVING]] = -1
         self.counts[slots.MOST_MEMBERS] = budget or slots.LATER
-        self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max])
+        self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max, slots.HUGE])
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
         self._make_room(capacity)

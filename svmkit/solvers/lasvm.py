@@ -45,6 +45,8 @@ WARM = True
 
 #: Rows up to this number are trained on in float64, which costs nothing there.
 _SMALL = 1024
+#: Steps of a stream that signals wait for.
+_STREAM_STEPS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Options:
         default=50, metadata={"help": "examples that gradient and active choose one from (not on a stream)"}
     )
     delta_max: float = field(
-        default=inf, metadata={"help": "reprocess after each example until no violation in S is larger (inf: once)"}
+        default=inf,
+        metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
     )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}
@@ -381,7 +384,7 @@ def _learn(state: State, rows: Rows, y: Floats, weight: Floats, place: Ints) -> 
         support.open(kept.n + np.arange(done, done + n), state.C * weight[here])
         support.label(y[here])
         while support.waiting:
-            support.learn(1 << 40)
+            support.learn(_STREAM_STEPS)
         responses[here] = np.nan_to_num(support.responses())
         done += n
     members = support.members()

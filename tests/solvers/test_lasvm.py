@@ -253,6 +253,14 @@ def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
         assert beta(case, lasvm.solution(state)) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
 
 
+def test_extremes_that_rounding_keeps_apart_do_not_hold_an_example_for_ever() -> None:
+    """Kernel values of 10³⁶ leave no digit of a violation of .01."""
+    rng = np.random.default_rng(0)
+    case = problem(rng.normal(size=(60, 3)) + 1e6, np.where(rng.random(60) < 0.5, 1.0, -1.0), Kernel(POLYNOMIAL, 0.3, 1.0, 3))
+    state = lasvm.start(case, lasvm.Options(delta_max=0.01, finish=False), EPS, 0)
+    assert lasvm.advance(state, 5_000_000).completed
+
+
 def test_a_budget_below_what_the_model_to_go_on_from_has_is_refused() -> None:
     case = named("400 sparse rows, rbf")
     given = np.zeros(case.n)
