@@ -24,7 +24,7 @@ from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_valu
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import Solver, SolverResult, finish, options_of, refusal
-from svmkit.solvers.stops import given_up
+from svmkit.solvers.stops import Marks, given_up
 from svmkit.trace import ActiveRow, Limits, Progress, Status
 from svmkit.trained import Trained
 
@@ -214,7 +214,7 @@ class _Course:
     on_row: Callable[[ActiveRow], None]
     on_label: Callable[[Progress, int], None]
     labels: int = 0
-    mark: int = _FIRST_LOOK
+    marks: Marks = field(default_factory=lambda: Marks(_FIRST_LOOK, 2**0.5))
     clock: Clock = field(default_factory=Clock)
 
     def seconds(self) -> float:
@@ -239,8 +239,7 @@ class _Course:
         self.learner.learn(row, label)
         self.labels += 1
         self.on_label(self.progress(), self.labels)
-        if self.labels >= self.mark:
-            self.mark = max(self.mark + 1, int(self.mark * 2**0.5))
+        if self.marks.reached(self.labels):
             self.tell()
 
     def tell(self) -> ActiveRow:

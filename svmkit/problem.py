@@ -5,12 +5,12 @@ C-form, n examples, y_i = ±1, f(x) = ⟨w, φ(x)⟩ − rho:
 
     min  ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))
 
-and its dual as one quadratic programme for every SVM type (LIBSVM's reduction):
+and its dual, written so that it also holds those of the SVM types still to come (LIBSVM's reduction):
 
     min  ½ αᵀQα + pᵀα    s.t.  0 ≤ α ≤ upper,   sᵀα = sᵀ(start),   Q_ij = s_i s_j K(row_i, row_j)
 
-with m variables over n rows: ``row_of`` says which row a variable belongs to (m = 2n in regression). Without a bias the
-equality is dropped.
+with m variables over n rows: ``row_of`` says which row a variable belongs to. Of C-SVC m = n, p = −1 and s = y; in regression
+m = 2n. Without a bias the equality is dropped.
 """
 
 from __future__ import annotations

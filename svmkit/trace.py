@@ -91,9 +91,9 @@ class ActiveRow(NamedTuple):
 class Limits:
     """When to stop before the tolerance is met; None: never.
 
-    ``max_evaluations`` kernel evaluations are passed by 1 % or one step, at most: of smo that may be a block, of wolfe a
-    product with K, of scs a sample. ``patience``: so many held-out points in a row bring no lower error (``solvers.base.run``
-    says where the points lie).
+    ``max_evaluations`` kernel evaluations are passed by some 2 %, or one step: of smo that may be a block, of wolfe 2048
+    columns of K, of scs a sample, of newton what it begins with. ``patience``: so many held-out points in a row bring no lower
+    error (``solvers.base.run`` says where the points lie).
     """
 
     max_iter: int | None = None

@@ -43,9 +43,7 @@ class Warm:
 
 def check_solver(name: str) -> None:
     """Raises UsageError where the solver called ``name`` cannot go on from a model."""
-    if not getattr(solvers.solver(name), "WARM", False):
-        able = ", ".join(other for other in solvers.NAMES if getattr(solvers.solver(other), "WARM", False))
-        raise UsageError(f"--init: solver {name} begins anew each time; those that go on from a model are {able}")
+    solvers.solver_with("WARM", name, "begins anew each time, whatever --init says; those that go on from a model")
 
 
 def join(dataset: Dataset, model: Model) -> Warm:

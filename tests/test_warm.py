@@ -148,7 +148,7 @@ def test_what_cannot_be_gone_on_from() -> None:
     gram = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(5, np.int64), 4, np.eye(4), serial[:, 0].astype(np.int64))
     with pytest.raises(ModelError, match="the data are rows of a kernel matrix"):
         join(Dataset(gram, np.array([1.0, -1.0, 1.0, -1.0])), model)
-    with pytest.raises(UsageError, match="pegasos begins anew each time; those that go on from a model are smo, pair"):
+    with pytest.raises(UsageError, match=r"--solver pegasos: begins anew .*; those that go on from a model: smo, pair"):
         fit(dataset, replace(CONFIG, solver="pegasos"), warm=join(dataset, model))
 
 

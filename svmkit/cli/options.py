@@ -217,7 +217,7 @@ _COURSE = (
         type=int,
         metavar="K",
         help="Stop a solver that is not exact where the --holdout error is no lower at K points in a row (from n/16 steps "
-        "on, each √2 times as many), and keep the best. A machine of several classes sees its own two.",
+        "on, each √2 times as many), and keep the best. A machine of two classes of several sees these alone.",
     ),
     seed_option,
 )

@@ -32,16 +32,8 @@ class Factor:
         self._blocks: list[Floats] = [np.empty((r1 - r0, r1)) for r0, r1 in self._cuts]
         self._inverses: list[Floats] = []  # of the blocks on the diagonal
         for k, (c0, c1) in enumerate(self._cuts):
-            across = self._blocks[k][:, :c0].T
-
-            def reduced(i: int, c0: int = c0, c1: int = c1, across: Floats = across) -> Floats:
-                """Block (i, k) of the matrix less what the columns to the left account for."""
-                r0, r1 = self._cuts[i]
-                left: Floats = part(r0, r1, c0, c1) - self._blocks[i][:, :c0] @ across
-                return left
-
             try:
-                corner = np.linalg.cholesky(reduced(k) + ridge * np.eye(c1 - c0))
+                corner = np.linalg.cholesky(self._reduced(part, k, k) + ridge * np.eye(c1 - c0))
             except np.linalg.LinAlgError:
                 raise NotDefinite from None
             inverse = np.linalg.inv(corner)
@@ -50,9 +42,15 @@ class Factor:
 
             def below(piece: int, k: int = k, c0: int = c0, c1: int = c1, inverse: Floats = inverse) -> None:
                 i = k + 1 + piece
-                self._blocks[i][:, c0:c1] = reduced(i) @ inverse.T
+                self._blocks[i][:, c0:c1] = self._reduced(part, i, k) @ inverse.T
 
             parallel.run_pieces(below, len(self._cuts) - k - 1)
+
+    def _reduced(self, part: Callable[[int, int, int, int], Floats], i: int, k: int) -> Floats:
+        """Block (i, k) of the matrix less what the columns to the left account for."""
+        (r0, r1), (c0, c1) = self._cuts[i], self._cuts[k]
+        left: Floats = part(r0, r1, c0, c1) - self._blocks[i][:, :c0] @ self._blocks[k][:, :c0].T
+        return left
 
     def forward(self, right: Floats) -> Floats:
         """L⁻¹ right, for right (n, k)."""

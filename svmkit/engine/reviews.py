@@ -12,7 +12,7 @@ from math import inf
 #: number. It has stalled after the fourth of looks without a fall to the third.
 _STEPS, _STEPS_EACH, _SHARE, _LOOKS = 5_000_000, 50, 0.8, 4
 _HURRIED_STEPS = 1_000_000
-#: Checks that may fail to halve the violation.
+#: The check that may no longer fail to halve the violation.
 _FAILURES = 3
 
 
@@ -49,7 +49,7 @@ class Checks:
         self._failed = 0
 
     def fail(self, violation: float) -> bool:
-        """After a check that found the tolerance not met: whether more than a few have failed to halve the violation.
+        """After a check that found the tolerance not met: whether that is the third that did not halve the violation.
 
         Then kernels turn to float64, or where they are float64 already, the run has stalled.
         """

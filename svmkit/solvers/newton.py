@@ -34,7 +34,7 @@ from svmkit.features import feature_names, renamed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, as_one_row
 from svmkit.solvers.base import needs_map
 from svmkit.solvers.newton_ascent import near_optimum
-from svmkit.solvers.newton_point import Point, feasible
+from svmkit.solvers.newton_point import Point, point_at
 from svmkit.solvers.newton_samples import Part, samples
 from svmkit.trace import Progress
 
@@ -390,7 +390,7 @@ def _stall(state: State) -> None:
 
 def _close(state: State) -> None:
     """Makes the centre a feasible point; done if that violates KKT by eps at most."""
-    point = feasible(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s)
+    point = point_at(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s)
     if point is None:
         return
     state.evaluations += state.rows.n

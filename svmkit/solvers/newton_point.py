@@ -29,7 +29,7 @@ class Point(NamedTuple):
     s: float
 
 
-def feasible(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: float) -> Point | None:
+def point_at(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: float) -> Point | None:
     """The point of α = ``upper`` ∘ ``a``, 0 ≤ a ≤ 1, brought to yᵀα = 0 where the bias is free; None where the rows between
     the bounds have no room for that."""
     alpha = upper * a

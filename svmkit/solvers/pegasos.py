@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.certificate import certify
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints
 from svmkit.engine import rng
 from svmkit.engine import subgradient as loops
 from svmkit.engine.kernels import Engine, diagonal
@@ -192,14 +192,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     return stream_steps.start(_flags(options, stream.lam), options.batch, constant)
 
 
-def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> Floats:
-    """Learns the examples in order, a batch a step; f of each before."""
-    return stream_steps.extend(state, rows, y, weight)
-
-
-def progress(state: stream_steps.State) -> Progress:
-    """How far a stream is."""
-    return stream_steps.progress(state)
+extend, progress = stream_steps.extend, stream_steps.progress
 
 
 def finish(state: stream_steps.State, budget: int) -> Progress:

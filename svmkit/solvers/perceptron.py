@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints
 from svmkit.engine import perceptron as loops
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine, diagonal
@@ -166,14 +166,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     return stream_steps.start(stream.kernel, options.beta, options.average, options.budget)
 
 
-def extend(state: stream_steps.State, rows: Rows, y: Floats, weight: Floats) -> Floats:
-    """Learns the examples in order; f of each before."""
-    return stream_steps.extend(state, rows, y, weight)
-
-
-def progress(state: stream_steps.State) -> Progress:
-    """How far a stream is."""
-    return stream_steps.progress(state)
+extend, progress = stream_steps.extend, stream_steps.progress
 
 
 def solution(state: _State | stream_steps.State) -> Solution:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,34 +58,11 @@ class Options:
     shrinking: bool = field(default=True, metadata={"help": "set examples at their bounds aside (-h)"})
 
 
-class _Form(Protocol):
-    """What sweeps over the examples; all counts since the start."""
-
-    violation: float
-    done: bool
-    stalled: bool
-
-    def visit(self, budget: int, enough: float) -> int:
-        """Visits at most ``budget`` examples and returns how many; none where a sweep has come to its end.
-
-        It may begin further sweeps itself, but not after the one in which ``enough`` visits are reached.
-        """
-
-    def kernel_evaluations(self) -> int:
-        """Kernel values used so far."""
-
-    def n_support(self) -> int:
-        """Basis rows of the solution so far."""
-
-    def solution(self) -> Solution:
-        """The solution so far."""
-
-
 @dataclass
 class State:
     """A form of the problem, and how far it is: the run ends with the sweep in which ``last`` visits are reached."""
 
-    form: _Form
+    form: LinearForm | _KernelForm
     last: float
     steps: int = 0
     completed: bool = False

@@ -66,7 +66,7 @@ def test_other_names_for_the_classes_are_told(old: Path, tmp_path: Path) -> None
 def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_path: Path) -> None:
     done = svmkit("train", "--init", tmp_path / "old.model", "--solver", solver, old, tmp_path / "m")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"svmkit: --init: solver {solver} begins anew each time; those that go on")
+    assert done.stderr.startswith(f"svmkit: --solver {solver}: begins anew each time, whatever --init says; those that go on")
     assert done.stderr.count("\n") == 1
 
 
@@ -77,7 +77,7 @@ def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_
         (["--init", "-", "--holdout", "-", "old", "m"], "--init and --holdout cannot both be standard input"),
         (["--init", "old.model", "--holdout", "0.2", "old", "m"], "hold out a file of its own"),
         (["--init", "old.model", "-v", "5", "old"], "-v only cross-validates"),
-        (["--init", "old.model", "--solver", "scs", "old", "m"], "solver scs begins anew each time"),
+        (["--init", "old.model", "--solver", "scs", "old", "m"], "--solver scs: begins anew each time"),
         (["--init", "old", "old", "m"], "unknown text in model file"),
         (["--init", "nothing", "old", "m"], "can't open model file nothing"),
     ],
