@@ -12,7 +12,7 @@ has float64 kernel values of all that matters, they serve here too. The violatio
     no bias     the largest projected gradient: F where β < B, −F where β > A
 
 Coefficients outside the box are clipped on a copy, and the heavier class shrunk to balance. A solution that names no training
-rows gets α_i = C_i where y_i f(x_i) < 1, else 0, unless it brings its own. An example with α = 0 well beyond the margin adds
+rows gets α_i = t C_i where y_i f(x_i) < 1, else 0, with t ≤ 1 for the largest dual, unless it brings its own. An example with α = 0 well beyond the margin adds
 nothing to either sum nor to the violation: where most are, float32 kernel values say which. Kernels that are not positive
 semidefinite (sigmoid, polynomial of coef0 < 0, or a precomputed one caught with ‖w‖² further below 0 than rounding puts it)
 have no gap: nan.
@@ -220,11 +220,15 @@ def _points(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, F
     """A feasible α, the solution's responses, and those of that α."""
     if solution.alpha is None and bool((solution.origin >= 0).all()):
         return _of_named_rows(problem, solution, real)
-    responses, alpha = _responses(problem, solution, real), solution.alpha
-    if alpha is None:
-        alpha = np.where(problem.y * (responses - solution.rho) < 1.0, problem.upper, 0.0)
-    alpha = feasible(problem, alpha)
-    return alpha, responses, _own_responses(problem, problem.y * alpha, real)
+    responses, y = _responses(problem, solution, real), problem.y
+    if solution.alpha is not None:
+        alpha = feasible(problem, solution.alpha)
+        return alpha, responses, _own_responses(problem, y * alpha, real)
+    alpha = feasible(problem, np.where(y * (responses - solution.rho) < 1.0, problem.upper, 0.0))
+    own = _own_responses(problem, y * alpha, real)
+    size, curvature = float(alpha.sum()), float((y * alpha) @ own)
+    t = size / curvature if curvature > size else 1.0
+    return t * alpha, responses, t * own
 
 
 def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:

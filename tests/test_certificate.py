@@ -132,9 +132,11 @@ def test_unbalanced_coefficients_are_balanced_by_shrinking_the_heavier_class() -
     assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, balanced))
 
 
-def test_a_solution_without_training_rows_is_certified_through_its_margins() -> None:
-    """w as one row, as linear methods return it: α_i = C where the margin is violated, balanced."""
+@pytest.mark.parametrize("C", [1.0, 1e-3])
+def test_a_solution_without_training_rows_is_certified_through_its_margins(C: float) -> None:
+    """w as one row, as linear methods return it: α_i = t C where the margin is violated, balanced, t the best up to 1."""
     problem = zoo.named("linear")
+    problem = replace(problem, upper=C * problem.upper)
     w = np.full((1, 5), 0.2)
     found = certify(problem, Solution(Rows.from_dense(w), np.array([-1]), np.ones(1), 0.0))
     responses = problem.rows.to_dense()[:, 1:] @ w[0]
@@ -143,7 +145,10 @@ def test_a_solution_without_training_rows_is_certified_through_its_margins() -> 
     alpha = np.where(hinge > 0, problem.upper, 0.0)
     heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()
     alpha[problem.y == (1.0 if heavy > light else -1.0)] *= min(heavy, light) / max(heavy, light)
-    assert found.dual == pytest.approx(oracle.dual_objective(oracle.kernel_matrix(problem), problem.y, problem.y * alpha))
+    K = oracle.kernel_matrix(problem)
+    duals = [oracle.dual_objective(K, problem.y, t * problem.y * alpha) for t in np.linspace(0.0, 1.0, 20001)]
+    assert found.dual == pytest.approx(max(duals), rel=1e-6)
+    assert (np.argmax(duals) < 20000) == (C == 1)
     assert found.gap > 0
 
 
