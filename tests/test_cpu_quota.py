@@ -29,6 +29,7 @@ def quota(folder: Path, groups: str, files: dict[str, str]) -> float:
         ("0::/a/b\n", {"a/cpu.max": "400000 100000\n", "a/b/cpu.max": "max 100000\n"}, 4.0),  # the group above
         ("0::/a/b\n", {"a/cpu.max": "400000 100000\n", "a/b/cpu.max": "50000 100000\n"}, 0.5),
         ("0::/a\n", {"b/cpu.max": "100000 100000\n"}, inf),  # somebody else's
+        ("0::/a:b\n", {"a:b/cpu.max": "50000 100000\n"}, 0.5),  # colons are part of a name
         ("3:cpu,cpuacct:/x\n0::/\n", {"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
         ("3:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "300000\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, 3.0),
         ("3:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "-1\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, inf),

@@ -310,6 +310,21 @@ def test_each_example_is_chosen_once_where_kernel_values_overflow(selection: str
     assert sorted(chosen) == list(range(60))
 
 
+@pytest.mark.parametrize("selection", ["active", "gradient"])
+def test_a_candidate_whose_kernel_values_overflow_hides_no_other(selection: str) -> None:
+    X, y = points(60, 3, seed=8)
+    X[::7] *= 2e4
+    case = problem(X, y, Kernel(POLYNOMIAL, 1.0, 0.0, 100))
+    state = lasvm.start(case, lasvm.Options(selection=selection, candidates=60), EPS, 0)
+    learned = np.arange(1, 7), np.arange(8, 14)
+    for row in np.concatenate(learned).tolist():
+        lasvm.learn(state, row, case.y[row])
+    left = np.delete(np.arange(60), np.concatenate(learned))
+    f = state.support.look_at(left)[1]
+    assert 0 < np.isnan(f).sum() < len(left)
+    assert lasvm.choose(state) == left[np.nanargmin(np.abs(f) if selection == "active" else case.y[left] * f)]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -123,6 +123,26 @@ def test_examples_may_come_in_the_midst_of_the_finishing() -> None:
     assert lasvm.finish(state, EVERY).completed
 
 
+def test_steps_of_a_finishing_that_has_ended_still_count() -> None:
+    """A pair step each: told while it is under way and ever after, a call of one step at a time."""
+    state, _ = stream_of(named("300 rows, rbf"), 100)
+    told = [lasvm.progress(state).steps]
+    while not (progress := lasvm.finish(state, 1)).ended:
+        told.append(progress.steps)
+    assert told == list(range(told[0], told[0] + len(told)))
+    assert len(told) > 100
+    assert progress.steps >= told[-1]
+    assert lasvm.progress(state).steps == progress.steps
+
+
+def test_a_stream_without_examples_has_nothing_to_finish() -> None:
+    """As a machine of two classes of many may have, which have not come."""
+    state = lasvm.start_stream(Stream(Kernel(RBF, 0.5), 1.0, None, "free"), lasvm.Options(), EPS, 0)
+    progress = lasvm.finish(state, EVERY)
+    assert (progress.completed, progress.steps) == (True, 0)
+    assert (lasvm.solution(state).n_support, lasvm.solution(state).rho) == (0, 0.0)
+
+
 def test_a_stream_that_ends_with_w_goes_on_from_its_own_expansion() -> None:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
