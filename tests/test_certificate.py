@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import oracle
@@ -189,6 +190,16 @@ def test_rounding_lifts_no_dual_above_the_optimum(kernel: Kernel, size: float) -
         assert found.dual <= 2 * 30 * 1e-3  # f = −1
 
 
+def test_rounding_takes_little_from_the_dual_of_a_linear_machine_of_rows_far_away() -> None:
+    """By way of w, which is small; sums of products of rows would be off by a unit."""
+    X, y = zoo.points(60, 3, seed=2)
+    problem = zoo.problem(X + 2.0**20, y, Kernel(LINEAR))
+    beta = feasible(problem, seed=1)
+    w = [sum(map(Fraction.__mul__, map(Fraction, beta), map(Fraction, column))) for column in (X + 2.0**20).T]
+    exact = sum(map(Fraction, np.abs(beta))) - sum(each * each for each in w) / 2
+    assert certify(problem, solution(problem, beta, 0.0)).dual == pytest.approx(float(exact), abs=1e-4)
+
+
 def test_an_example_of_huge_norm_that_has_no_part_blurs_nothing() -> None:
     problem = Problem(
         Rows.from_dense(np.array([[2.0], [1.0], [1e5]])), np.array([1.0, -1, 1]), np.ones(3), Kernel(POLYNOMIAL, 1.0)
@@ -273,6 +284,15 @@ def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
 def test_a_precomputed_kernel_caught_indefinite_has_no_gap() -> None:
     problem = zoo.precomputed(-np.eye(6), np.array([1.0, -1.0] * 3), 1.0)
     assert math.isnan(certify(problem, solution(problem, problem.y.copy(), 0.0)).gap)
+
+
+def test_a_norm_below_0_of_coefficients_outside_the_box_has_no_gap_either() -> None:
+    """Though that of the α inside is above 0."""
+    K = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]])
+    problem = replace(zoo.precomputed(K, np.array([1.0, -1.0, 1.0]), 1.0), upper=np.array([1.0, 1.0, 0.5]), bias="none")
+    inside, outside = np.array([1.0, -1.0, 0.5]), np.array([1.0, -1.0, 4.0])
+    assert math.isfinite(certify(problem, solution(problem, inside, 0.0)).gap)
+    assert math.isnan(certify(problem, solution(problem, outside, 0.0)).gap)
 
 
 def test_a_polynomial_of_negative_coef0_has_no_gap() -> None:

@@ -1,0 +1,72 @@
+"""Certificates from float32 kernel values: as good as those from float64 in each figure, or done again in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import zoo
+
+from svmkit import certificate
+from svmkit.certificate import certify
+from svmkit.data import Rows
+from svmkit.engine.kernels import cross_apply
+from svmkit.problem import POLYNOMIAL, RBF, Kernel, Problem, Solution
+from svmkit.solvers import base, smo
+
+
+def test_a_norm_of_coefficients_far_beyond_the_box_is_computed_in_float64() -> None:
+    """Rows that are all but the same, with coefficients of 10⁶ of either sign, though the α that count are 1."""
+    rng = np.random.default_rng(3)
+    X, sign = np.repeat(rng.normal(size=(20, 3)), 2, axis=0) + 3e-4 * rng.normal(size=(40, 3)), np.tile([1.0, -1.0], 20)
+    problem = zoo.problem(X, rng.choice([-1.0, 1.0], 40), Kernel(RBF, 0.5))
+    given = Solution(problem.rows, np.arange(40), 1e6 * sign, 0.0)
+    assert certify(problem, given, "f4") == certify(problem, given)
+
+
+def test_a_violation_that_float32_would_blur_is_computed_in_float64_beside_a_large_gap() -> None:
+    """As of the optimum with another rho, which the violation of α does not depend on."""
+    X, y = zoo.points(60, 3, seed=2)
+    problem = zoo.problem(X, y, Kernel(RBF, 0.3))
+    found = base.run(smo, problem, smo.Options(), eps=1e-9).solution
+    given = replace(found, responses=None, rho=found.rho + 0.5)
+    assert certify(problem, given).gap > 1.0
+    assert certify(problem, given, "f4") == certify(problem, given)
+
+
+def test_a_dual_of_many_small_coefficients_that_float32_would_blur_is_computed_in_float64() -> None:
+    """Errors that kernel values have in common: of two points told apart, each of 200 rows all but the same."""
+    rng, y = np.random.default_rng(4), np.repeat([1.0, -1.0], 200)
+    X = 4.0 * y[:, None] + 1e-4 * rng.normal(size=(400, 2))
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 1.0)), bias="none")
+    given = Solution(problem.rows, np.arange(400), y / 200 * (1.0 + 5e-6), 0.0)
+    exact = certify(problem, given)
+    assert 0 < exact.gap < 1e-5
+    assert certify(problem, given, "f4") == exact
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.4), Kernel(POLYNOMIAL, 0.1, 1.0, 3)], ids=lambda kernel: kernel.name)
+def test_what_float32_puts_just_beyond_the_margin_is_looked_at_in_float64(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By rho the margin of an example with α = 0 lies between its response in float32 and that in float64."""
+    X, y = zoo.points(400, 3, seed=6)
+    few = np.arange(20)
+    coef = y[few] - y[few].mean()
+    problem = Problem(Rows.from_dense(X), np.ones(400), np.full(400, 1e6), kernel, "none")
+    rough, exact = (
+        cross_apply(problem.rows, problem.rows.take(few), kernel, coef[:, None], real)[:, 0] for real in ("f4", "f8")
+    )
+    example = 20 + int(np.argmax((rough - exact)[20:]))
+    rho = 0.5 * (rough[example] + exact[example]) - 1.0
+    assert exact[example] - rho < 1.0 < rough[example] - rho
+    given = Solution(problem.rows.take(few), few, coef, rho)
+    alpha = np.zeros(400)
+    alpha[few] = np.abs(coef)
+    monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
+    beyond = certificate._beyond(problem, given, alpha)
+    assert beyond is not None
+    assert np.isnan(beyond[example])
+    assert (exact - rho > 1.0)[~np.isnan(beyond)].all()
+    assert not np.isnan(beyond).all()
