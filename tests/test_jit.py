@@ -289,18 +289,6 @@ def test_a_store_in_use_is_not_an_old_one(tmp_path: Path) -> None:
     assert time.time() - folder.stat().st_mtime < 1000
 
 
-def test_folders_that_are_no_stores_are_left_alone(tmp_path: Path) -> None:
-    """Whoever names a home of theirs as the place for compiled code keeps what is in it."""
-    for age, (name, file) in enumerate(
-        (("Documents", "letter"), ("Music", "svmkit.o"), ("0" * 16, "photo.jpg"), ("1" * 16, "in/photo.jpg"), ("2" * 15, "a.o"))
-    ):
-        folder_of_age(tmp_path / name, age, file)
-    (tmp_path / ("3" * 16)).mkdir()
-    before = sorted(tmp_path.rglob("*"))
-    run(tmp_path)
-    assert set(before) <= set(tmp_path.rglob("*"))
-
-
 def test_stores_that_another_process_drops_meanwhile_end_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for age in range(4):
         folder_of_age(tmp_path / f"{age:016x}", age, "svmkit.a.o")

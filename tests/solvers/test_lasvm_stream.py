@@ -166,7 +166,7 @@ def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
 
 
 def test_alpha_that_only_rounding_keeps_from_its_bound_is_at_it() -> None:
-    """C in parts whose sum is a bit less in doubles: the last step is too small for a share of it to tell. Else b would be 1."""
+    """C in parts whose sum is a bit less in doubles, the last step too small for a share of it to tell; else b would be 1."""
     parts = np.array([0.31638940957447786, 0.6836097640437456, 8.263817764264547e-07])
     assert 1.0 - 2.0**-52 < parts[0] + parts[1] + parts[2] < 1.0
     rows = Rows.from_dense(1e-3 * np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.1], [-1.0, 0.2]]))
