@@ -33,6 +33,7 @@ def quota(folder: Path, groups: str, files: dict[str, str]) -> float:
         ("3:cpu,cpuacct:/x\n0::/\n", {"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
         ("3:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "300000\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, 3.0),
         ("3:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "-1\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, inf),
+        ("3:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "200000\n"}, inf),  # of no period
         ("4:cpuset,memory:/x\n", {"cpu/x/cpu.cfs_quota_us": "1\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, inf),
         ("1:name=systemd:/\n", {}, inf),
     ],

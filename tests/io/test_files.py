@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from svmkit.errors import DataError
+from svmkit.io import files
 from svmkit.io.files import open_bytes, read_bytes
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1\n" * 500
@@ -158,3 +159,34 @@ def test_fifo_and_process_substitution(tmp_path: Path) -> None:
     writer.start()
     assert read_bytes(str(fifo)) == TEXT
     writer.join()
+
+
+def test_zeros_between_xz_streams_may_come_by_themselves() -> None:
+    """From a pipe, in pieces of any size."""
+    pieces = iter([lzma.compress(TEXT), b"\0\0", b"\0\0", lzma.compress(b"more"), b"\0\0\0\0"])
+    streams = files._Streams(lambda n: next(pieces, b""), lzma.LZMADecompressor)
+    assert b"".join(iter(lambda: streams.some(1 << 20), b"")) == TEXT + b"more"
+
+
+def test_what_trickles_in_is_handed_on_half_a_second_after_its_first_byte() -> None:
+    """Not after the last, which may never come."""
+    asked: list[float] = []
+
+    class Trickle:
+        def pauses(self, until: float) -> bool:
+            asked.append(until)
+            return len(asked) == 5
+
+    read = files._reader("-", Trickle(), lambda n: b"x", "")  # type: ignore[arg-type]
+    assert read(100) == b"x" * 5
+    assert len(set(asked)) == 1
+
+
+def test_content_that_does_not_fit_into_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(content: object) -> bytes:
+        raise MemoryError
+
+    (tmp_path / "data").write_bytes(gzip.compress(TEXT))
+    monkeypatch.setattr(gzip, "decompress", refuse)
+    with pytest.raises(DataError, match="its decompressed content does not fit into memory"):
+        read_bytes(str(tmp_path / "data"))

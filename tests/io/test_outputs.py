@@ -335,3 +335,43 @@ def test_another_spelling_of_a_name_is_the_same_file(tmp_path: Path, monkeypatch
     assert not would_overwrite(str(two), str(one))
     monkeypatch.setattr(os.path, "samefile", lambda path, other: True)
     assert would_overwrite(str(two), str(one))
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr"])
+def test_a_name_for_an_open_file_is_that_file(path: str, tmp_path: Path) -> None:
+    """What follows comes behind it; a new file in its place would lose that."""
+    code = "import sys; from svmkit.io.files import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
+    with open(tmp_path / "out", "wb") as file:
+        subprocess.run([sys.executable, "-c", code, path], stdout=file, stderr=file, timeout=60, check=True)
+        assert os.fstat(file.fileno()).st_ino == (tmp_path / "out").stat().st_ino
+    assert (tmp_path / "out").read_bytes() == b"text"
+
+
+def test_a_file_may_be_written_in_a_folder_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m").write_bytes(b"the old model")
+    before, access = (tmp_path / "m").stat().st_ino, os.access
+    searched = {tmp_path: os.X_OK}
+    monkeypatch.setattr(os, "access", lambda path, mode: not searched.get(Path(path), 0) & mode and access(path, mode))
+    write(tmp_path / "m", b"new")
+    assert ((tmp_path / "m").read_bytes(), (tmp_path / "m").stat().st_ino) == (b"new", before)
+
+
+def test_nobody_else_may_read_what_is_to_be_a_private_file(tmp_path: Path) -> None:
+    """Not even while it is made."""
+    path, umask = tmp_path / "model", os.umask(0)
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    real, seen = os.open, list[int]()
+
+    def noted(name: Any, flags: int, *mode: int, **more: Any) -> int:
+        descriptor = real(name, flags, *mode, **more)
+        seen.extend([stat.S_IMODE(os.fstat(descriptor).st_mode)] if ".svmkit-" in str(name) else [])
+        return descriptor
+
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(os, "open", noted)
+            write(path, b"new")
+    finally:
+        os.umask(umask)
+    assert seen == [0o600]

@@ -14,9 +14,11 @@ from zoo import named, problem
 
 from svmkit import clock as clock_module
 from svmkit.certificate import Certificate
+from svmkit.errors import UsageError
 from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
 from svmkit.solvers import base, solver
 from svmkit.solvers.base import SolverResult, verdict
+from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 CASE = named("300 rows, rbf")
@@ -319,3 +321,74 @@ def test_kernel_values_that_overflow_raise_no_warnings(name: str) -> None:
     case = problem(X, np.array([-1.0, 1.0, -1.0]), Kernel(POLYNOMIAL, 0.01, 0.0, 100), C=0.001)
     result = base.run(module, replace(case, bias=module.BIASES[0]), module.Options(), eps=1e-3)
     assert np.isnan(result.certificate.gap)
+
+
+def test_a_run_that_has_both_converged_and_used_its_epochs_up_has_converged() -> None:
+    stops = Stops(Limits(), lambda: False)
+    assert stops.status(Progress(9, 9, done=True, completed=True), 0.0) is Status.CONVERGED
+    assert stops.status(Progress(9, 9, completed=True, stalled=True), 0.0) is Status.COMPLETED
+
+
+def test_patience_asks_of_few_examples_after_the_first_step_not_before() -> None:
+    watch = Patience(2, lambda found: 0.5, 10)
+    assert watch.steps_left(0) == 1
+    assert not watch.is_over(0, lambda: pytest.fail("nothing has been learned"))
+
+
+@pytest.mark.parametrize("text", [str(2**63), str(-(2**63))])
+def test_whole_numbers_that_64_bits_cannot_count_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=f"-O epochs={text}: must be below 2\\^63"):
+        base.options_of(solver("lasvm"), (("epochs", text),))
+    assert base.options_of(solver("lasvm"), (("epochs", str(2**63 - 1)),)).epochs == 2**63 - 1
+
+
+def test_kernel_values_are_kept_in_an_exabyte_at_most() -> None:
+    assert base.options_of(solver("lasvm"), (("cache_mb", "1e12"),)).cache_mb == 1e12
+    for text in ("1.001e12", "0", "inf"):
+        with pytest.raises(UsageError, match="must be greater than 0 and at most 1e12"):
+            base.options_of(solver("lasvm"), (("cache_mb", text),))
+
+
+def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() -> None:
+    left, calls = 100_000, 0
+
+    def finish(state: None, budget: int) -> Progress:
+        nonlocal left, calls
+        left, calls = left - budget, calls + 1
+        return Progress(0, 0, completed=left <= 0)
+
+    assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
+    assert calls < 100
+
+
+@pytest.mark.parametrize("in_a_hurry", [True, False])
+def test_of_a_run_cut_short_the_certificate_is_quick(in_a_hurry: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From float32 kernel values, by the clock; where the steps were counted nobody waits."""
+    asked: list[str] = []
+    real = base.certify
+
+    def noted(problem: Problem, found: Solution, precision: Any = "f8") -> Certificate:
+        asked.append(precision)
+        return real(problem, found, precision)
+
+    monkeypatch.setattr(base, "certify", noted)
+    go(scripted(clock=clock, step_s=0.01), Limits(time_limit_s=1.0) if in_a_hurry else Limits(max_iter=100))
+    assert asked == ["f4" if in_a_hurry else "f8"]
+
+
+def test_calls_become_shorter_where_steps_become_longer(clock: Clock) -> None:
+    """So a signal is heard soon: calls of steps that take ten times as long are too long a few times only."""
+    lengths: list[float] = []
+    slow = scripted(clock=clock, end=30_000)
+    advance = slow.advance
+
+    def slower(state: State, budget: int) -> Progress:
+        before = state.steps
+        progress: Progress = advance(state, budget)
+        lengths.append((progress.steps - before) * (1e-5 if before < 10_000 else 1e-3))
+        clock.now_s += lengths[-1]
+        return progress
+
+    slow.advance = slower
+    go(slow)
+    assert max(lengths[-10:]) < 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from zoo import named, points, problem, unbiased
 
 from svmkit.certificate import certify
 from svmkit.data import Floats
-from svmkit.engine.conjugate import Line, search
+from svmkit.engine.conjugate import Line, Looks, search
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
@@ -200,6 +200,33 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     progress = to_the_end(scs.start(case, scs.Options(), 1e-3, 0))
     assert progress.completed
     assert not progress.done
+
+
+def test_a_run_ends_where_the_radius_has_shrunk_to_nothing() -> None:
+    """No ‖d‖ is large enough for a point to be accepted: the radius halves each time, from that of the first step."""
+    case = unbiased(60, 1.0)
+    state = scs.start(case, scs.Options(eta2=1e9), 1e-9, 0)
+    scs.advance(state, 1)
+    halvings = ceil(log2(state.radius / (1e-9 * sqrt(2.0 / state.lam))))
+    progress = to_the_end(state)
+    assert (progress.completed, progress.n_support) == (True, 0)
+    assert progress.steps in (1 + halvings, 2 + halvings)
+
+
+def test_no_point_is_accepted_that_the_larger_sample_gains_nothing_from() -> None:
+    """Whatever the validation sample says of it: an η₁ so large asks more of it than any gain."""
+    case = unbiased(300, 1.0)
+    for seed in range(5):
+        state = scs.start(case, scs.Options(first=3, growth=1.0, eta1=1e9), 1e-3, seed)
+        assert to_the_end(state).n_support == 0
+
+
+def test_looks_that_end_nothing_count_against_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Looks, "take", lambda self, f, bound, bound_at, eps: 1.0)
+    state = scs.start(unbiased(60, 1.0), scs.Options(iterations=4), 1e9, 0)
+    for _ in range(10):
+        progress = scs.advance(state, 1)
+    assert (progress.completed, progress.steps) == (True, 4)
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,34 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     assert not progress.done
 
 
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+def test_at_the_last_iteration_the_gap_is_that_of_the_solution(iterations: int) -> None:
+    case = unbiased(60, 1.0)
+    state = wolfe.start(case, wolfe.Options(iterations=iterations), 1e-9, 0)
+    progress = wolfe.advance(state, EVERY)
+    assert (progress.completed, state.iterations) == (True, iterations)
+    found = certify(case, wolfe.solution(state))
+    assert found.gap / min(found.primal, case.upper.sum() - found.dual) == pytest.approx(progress.gap, rel=1e-9)
+
+
+def test_what_products_have_added_up_certifies_nothing() -> None:
+    """Responses go with the solution where float64 kernel values have made them, at the end alone."""
+    case = unbiased(60, 1.0)
+    state = wolfe.start(case, wolfe.Options(), 1e-3, 0)
+    while not (progress := wolfe.advance(state, 1)).done:
+        assert wolfe.solution(state).responses is None
+    assert progress.steps > 3
+    assert wolfe.solution(state).responses == pytest.approx(kernel_matrix(case) @ state.alpha, rel=1e-12)
+
+
+def test_a_look_that_catches_an_indefinite_kernel_ends_the_run() -> None:
+    case = replace(named("precomputed, indefinite"), bias="none")
+    state = wolfe.start(case, wolfe.Options(), 1e-3, 0)
+    while not wolfe.advance(state, 1).ended:
+        assert not state.looks.indefinite
+    assert state.looks.indefinite
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
