@@ -363,3 +363,19 @@ def test_a_cost_whose_square_is_no_double(bias: Bias) -> None:
     found = run(newton, replace(problem(X, y, Kernel(LINEAR), 1e155), bias=bias), newton.Options(), eps=1e-3)
     assert np.isfinite(found.solution.basis.data).all()
     assert np.isfinite(found.solution.rho)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_of_one_class_alone_b_is_its_label(side: float) -> None:
+    case = replace(weighted(20, 3, "free"), y=np.full(20, side))
+    state = newton.start(case, newton.Options(), 1e-3, 0)
+    assert newton.advance(state, 1).done
+    assert (newton.solution(state).rho, newton.solution(state).coef.any()) == (-side, False)
+    assert certify(case, newton.solution(state)).primal == 0.0
+
+
+def test_a_run_stalls_after_the_most_steps_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "MOST_STEPS", 3)
+    state = newton.start(weighted(60, 5, "free", C=100.0), newton.Options(), 1e-9, 0)
+    progress = newton.advance(state, EVERY)
+    assert (progress.stalled, progress.steps) == (True, 3)

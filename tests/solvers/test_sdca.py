@@ -357,3 +357,16 @@ def test_coefficients_whose_fourth_power_is_no_number_have_a_certificate() -> No
     found = fit(data, TrainConfig(solver="sdca", kernel="linear", lam=1e-100, eps=1e-12, time_limit_s=1e-9))
     assert found.status is Status.TIME_LIMIT
     assert found.certificate.gap == found.certificate.primal - found.certificate.dual
+
+
+def test_kernel_values_of_the_last_look_count_too() -> None:
+    """Each example against each support vector, in float64."""
+    case = large(120)
+    state = sdca.start(case, sdca.Options(), 1e-6, 0)
+    progress = sdca.advance(state, 1)
+    while not progress.ended:
+        before, progress = progress, sdca.advance(state, 1)
+    assert progress.done
+    assert progress.steps <= before.steps + 1
+    looked = progress.kernel_evaluations - before.kernel_evaluations
+    assert looked in (120 * progress.n_support, 120 * progress.n_support + 120)
