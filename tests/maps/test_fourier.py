@@ -161,6 +161,16 @@ def test_angles_without_a_digit_are_refused(gamma: float, size: float, orthogona
         made.transform(Rows.from_dense(X))
 
 
+def test_angles_that_many_features_take_the_digits_of_are_refused() -> None:
+    """Though each feature's part of the angle has some."""
+    made = fourier.fit(Rows.from_dense(np.ones((1, 400))), Kernel(RBF, 1.0), 30, seed=1)
+    turns = frequencies(made, 400) / (2 * math.pi)
+    size = 0.9 * 2.0**50 / np.abs(turns).max()
+    assert np.abs(size * turns.sum(axis=0)).max() > 2.0**50
+    with pytest.raises(DataError, match="too large for random Fourier features"):
+        made.transform(Rows.from_dense(np.full((1, 400), size)))
+
+
 def test_orthogonal_frequencies_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fourier, "_ORTHOGONAL_VALUES", 29)
     with pytest.raises(UsageError, match=r"--orthogonal: 5 frequencies over features 1 to 6 take .* GB"):

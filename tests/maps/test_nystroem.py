@@ -124,6 +124,7 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
         {"data": None},
         {"data": 1.0},
         {"n_features": 2.5},
+        {"n_features": 1},
         {"kernel": None},
         {"kernel": KERNEL | {"kind": "precomputed"}},
         {"kernel": KERNEL | {"gamma": -1.0}},
@@ -147,6 +148,13 @@ def test_damaged_landmarks_are_refused(name: str) -> None:
         maps.from_dict(stored)
 
 
+def test_indices_that_32_bits_cannot_hold_are_no_others() -> None:
+    stored = nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict()
+    stored["indices"] = [index + 2**32 for index in stored["indices"]]
+    with pytest.raises(ModelError, match=r"`indices` is .*, not a list of whole numbers"):
+        maps.from_dict(stored)
+
+
 def test_a_map_of_no_landmarks_comes_back_too() -> None:
     blank = Rows.from_dense(np.zeros((3, 2)))
     again = maps.from_dict(json.loads(json.dumps(nystroem.fit(blank, Kernel(LINEAR), 2, seed=0).to_dict())))
@@ -165,3 +173,10 @@ def test_kernel_values_that_overflow_are_refused(size: float, choice: str) -> No
 def test_a_precomputed_kernel_is_refused() -> None:
     with pytest.raises(UsageError, match="no vectors to take landmarks from"):
         nystroem.fit(some_rows(), Kernel(PRECOMPUTED), 5, seed=0)
+
+
+def test_the_example_whose_features_overflow_is_named_among_many() -> None:
+    features = np.zeros((3000, 2), np.float32)
+    features[[1500, 2500], 1] = np.inf
+    with pytest.raises(DataError, match="example 1500: a mapped feature is not finite"):
+        maps.refuse_infinite(features, lambda row: f"example {row}")
