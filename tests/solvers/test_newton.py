@@ -379,3 +379,14 @@ def test_a_run_stalls_after_the_most_steps_there_may_be(monkeypatch: pytest.Monk
     state = newton.start(weighted(60, 5, "free", C=100.0), newton.Options(), 1e-9, 0)
     progress = newton.advance(state, EVERY)
     assert (progress.stalled, progress.steps) == (True, 3)
+
+
+def test_what_was_kept_of_a_sample_is_no_end_of_all_rows() -> None:
+    """Its primal objective is that of other losses."""
+    state = newton.start(weighted(7000, 3, "free"), newton.Options(), 1e-3, 0)
+    assert state.wider
+    newton.advance(state, 1)
+    newton._keep(state)
+    newton._turn_to(state, *state.wider.pop(0))
+    assert state.kept is None
+    assert newton.solution(state).rho == -state.b
