@@ -1,0 +1,90 @@
+"""What block SMO ends with: which β of a stalled run, and how far float32 values may have led it astray by then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import zoo
+
+from svmkit.certificate import certify
+from svmkit.problem import POLYNOMIAL, Kernel, Solution
+from svmkit.solvers import smo, smo_state
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("where", ["calmest", "current"])
+def test_the_calmest_and_the_last_are_among_what_a_stalled_run_returns_to(where: str, bias: str) -> None:
+    """Though nobody had noted their objective on the way."""
+    problem = replace(zoo.noisy(300, C=100.0), bias=bias)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
+    smo.advance(state, 4000)
+    good, bad = smo_state.current_beta(state), 0.5 * problem.y * problem.upper
+    for beta in (good, bad):
+        smo_state.take(state, beta)
+    smo_state.note(state)
+    worse = certify(problem, smo.solution(state)).primal
+    if where == "calmest":
+        state.calmest = good.copy()
+    else:
+        smo_state.take(state, good)
+    smo_state.return_to_the_best(state)
+    assert np.array_equal(smo_state.current_beta(state), good)
+    assert certify(problem, smo.solution(state)).primal < worse
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_newton_steps_count_as_moves(bias: str) -> None:
+    """The margin of the last check grows with how far β has gone on float32 values."""
+    problem = replace(zoo.noisy(300, C=10.0), bias=bias)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-6, 0)
+    smo.advance(state, 3000)
+    smo_state.take(state, smo_state.current_beta(state))
+    before, moved = smo_state.current_beta(state), state.drift2
+    assert smo._newton(state)
+    change = smo_state.current_beta(state) - before
+    assert change.any()
+    assert state.drift2 - moved == pytest.approx(float(change @ change), rel=1e-6)
+
+
+def test_what_is_noted_is_better_by_its_objective_or_as_good_and_calmer() -> None:
+    problem = zoo.noisy(300, C=100.0)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
+    smo.advance(state, 4000)
+    good, bad = smo_state.current_beta(state), 0.5 * problem.y * problem.upper
+    smo_state.take(state, good)
+    assert smo_state.note(state)
+    violation = state.violation
+    state.violation = 2.0 * violation
+    assert not smo_state.note(state)
+    state.violation = 0.5 * violation
+    assert smo_state.note(state)
+    for calm in (1.0, 0.0):
+        smo_state.take(state, bad)
+        state.violation *= calm
+        assert not smo_state.note(state)
+    assert state.best is not None
+    assert np.array_equal(state.best.beta, good)
+
+
+def test_in_float64_a_run_has_all_its_chances_again_and_then_none() -> None:
+    state = smo.start(zoo.noisy(), smo.Options(working_set=64), 1e-3, 0)
+    assert state.variables.engine.packed.real == "f4"
+    state.idle = True
+    while not state.checks.fail(1.0):
+        pass
+    smo_state.use_float64(state)
+    assert state.variables.engine.packed.real == "f8"
+    assert (state.idle, state.stalled) == (False, False)
+    assert not state.checks.fail(1.0)
+    smo_state.use_float64(state)
+    assert state.stalled
+
+
+def test_an_objective_that_is_no_number_is_the_worst() -> None:
+    """Where kernel values overflow, and ‖w‖² is infinite less infinite."""
+    X, y = np.array([[1e200], [2e200], [-1.0]]), np.array([1.0, -1.0, 1.0])
+    problem = zoo.problem(X, y, Kernel(POLYNOMIAL, 1.0, 0.0, 3))
+    assert np.isnan(certify(problem, found := Solution(problem.rows, np.arange(3), y, 0.0)).primal)
+    assert smo_state.primal_of(problem, found) == np.inf
