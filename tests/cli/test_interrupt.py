@@ -11,12 +11,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from shell import strict_json, svmkit, wait_for, write_blobs
 
-from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.interrupt import Interrupts, stopping
 from svmkit.cli.main import guarded
+from svmkit.errors import Abandoned
 from svmkit.io.model_libsvm import read_model
 
 
@@ -90,8 +92,9 @@ def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
     """The signal comes twice before the solver can look: nothing is written, whatever was there stays."""
     script = """
 import os, signal, sys
-from svmkit.cli.interrupt import Interrupts
+from svmkit.cli.interrupt import Interrupts, stopping
 from svmkit.cli.main import guarded
+from svmkit.errors import Abandoned
 def action():
     with Interrupts() as stop:
         os.kill(os.getpid(), signal.{first})
@@ -239,3 +242,30 @@ def test_handlers_are_put_back(capfd: pytest.CaptureFixture[str]) -> None:
         assert (stop.interrupted(), stop.exit_code) == (True, 143)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, 1)])
+def test_training_that_a_signal_made_give_up_ends_with_its_code(signum: int | None, code: int) -> None:
+    """Where only time was up it is an error like any other."""
+
+    def give_up() -> None:
+        with Interrupts(quiet=True):
+            if signum is not None:
+                os.kill(os.getpid(), signum)
+            raise Abandoned("nothing was trained")
+
+    with pytest.raises(Abandoned) as caught:
+        give_up()
+    assert caught.value.exit_code == code
+
+
+def test_errors_that_nobody_can_catch_are_told_as_ever() -> None:
+    """All but a signal that Python ignores."""
+    told: list[object] = []
+    before, sys.unraisablehook = sys.unraisablehook, told.append
+    try:
+        with stopping():
+            sys.unraisablehook(lost := SimpleNamespace(exc_value=ValueError()))  # type: ignore[arg-type]
+    finally:
+        sys.unraisablehook = before
+    assert told == [lost]
