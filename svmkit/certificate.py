@@ -12,10 +12,10 @@ has float64 kernel values of all that matters, they serve here too. The violatio
     no bias     the largest projected gradient: F where β < B, −F where β > A
 
 Coefficients outside the box are clipped on a copy, and the heavier class shrunk to balance. A solution that names no training
-rows gets α_i = t C_i where y_i f(x_i) < 1, else 0, with t ≤ 1 for the largest dual, unless it brings its own. An example with α = 0 well beyond the margin adds
-nothing to either sum nor to the violation: where most are, float32 kernel values say which. Kernels that are not positive
-semidefinite (sigmoid, polynomial of coef0 < 0, or a precomputed one caught with ‖w‖² further below 0 than rounding puts it)
-have no gap: nan.
+rows gets α_i = t C_i where y_i f(x_i) < 1, else 0, with t ≤ 1 for the largest dual, unless it brings its own. An example with
+α = 0 well beyond the margin adds nothing to either sum nor to the violation: where most are, float32 kernel values say which.
+Kernels that are not positive semidefinite (sigmoid, polynomial of coef0 < 0, or a precomputed one caught with ‖w‖² further
+below 0 than rounding puts it) have no gap: nan.
 """
 
 from __future__ import annotations
