@@ -27,7 +27,7 @@ from svmkit.errors import DataError, UsageError
 from svmkit.fit import ONE_CLASS, FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
-from svmkit.metrics import accuracy, error
+from svmkit.metrics import accuracy
 from svmkit.model import coefficients, decision_values, predict
 from svmkit.pairs import Pair, group_classes, kernel_of
 from svmkit.problem import Kernel, Problem, Solution
@@ -322,44 +322,12 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
         fit(dataset, TrainConfig(bias="free"))
 
 
-def test_patience_is_for_solvers_that_are_not_exact_and_needs_held_out_data() -> None:
-    config = TrainConfig(patience=3)
-    with pytest.raises(UsageError, match="--holdout"):
-        fit(dataset_of("two"), config)
-    with pytest.raises(UsageError, match="solver smo is exact"):
-        fit(dataset_of("two"), config, holdout=dataset_of("two.t"))
-
-
 def test_limits_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module.solver_named("toy"), "EXACT", False)
     found = fit(dataset_of("two"), TrainConfig(max_evaluations=5))
     assert (found.status, found.kernel_evaluations) == (Status.MAX_EVALUATIONS, 5)
     found = fit(dataset_of("two"), TrainConfig(patience=1, eps=1e-12), holdout=dataset_of("two.t"))
     assert found.status is Status.EARLY_STOP
-
-
-def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
-    dataset, holdout = dataset_of("three"), dataset_of("three.t")
-    rows = []
-    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=holdout)
-    assert result.model.labels is not None
-    decisions = decision_values(result.model, holdout.rows)
-    finals = [machine.trace[-1].holdout_error for machine in result.machines]
-    for column, ((i, j), final) in enumerate(zip(result.model.pairs, finals, strict=True)):
-        first, second = (holdout.y == label for label in result.model.labels[[i, j]])
-        wrong = (decisions[:, column] > 0) != first
-        assert_allclose(final, wrong[first | second].mean())
-    assert len(rows) == sum(len(machine.trace) for machine in result.machines)
-
-
-def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> None:
-    """As they are of its model."""
-    dataset, holdout = dataset_of("two"), dataset_of("two.t")
-    y = np.where(np.arange(holdout.n) % 3 == 0, 7.0, holdout.y)
-    rows = []
-    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=replace(holdout, y=y))
-    expected = error(y, predict(result.model, decision_values(result.model, holdout.rows)))
-    assert rows[-1].holdout_error == expected > 1 / 3
 
 
 @pytest.mark.parametrize("k", [2, 5, 24])

@@ -1,0 +1,48 @@
+"""The runs of a model's machines: which held-out examples each of them is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from golden_data import dataset_of
+from numpy.testing import assert_allclose
+
+from svmkit.config import TrainConfig
+from svmkit.errors import UsageError
+from svmkit.fit import fit
+from svmkit.metrics import error
+from svmkit.model import decision_values, predict
+
+
+def test_patience_is_for_solvers_that_are_not_exact_and_needs_held_out_data() -> None:
+    config = TrainConfig(patience=3)
+    with pytest.raises(UsageError, match="--holdout"):
+        fit(dataset_of("two"), config)
+    with pytest.raises(UsageError, match="solver smo is exact"):
+        fit(dataset_of("two"), config, holdout=dataset_of("two.t"))
+
+
+def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
+    dataset, holdout = dataset_of("three"), dataset_of("three.t")
+    rows = []
+    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=holdout)
+    assert result.model.labels is not None
+    decisions = decision_values(result.model, holdout.rows)
+    finals = [machine.trace[-1].holdout_error for machine in result.machines]
+    for column, ((i, j), final) in enumerate(zip(result.model.pairs, finals, strict=True)):
+        first, second = (holdout.y == label for label in result.model.labels[[i, j]])
+        wrong = (decisions[:, column] > 0) != first
+        assert_allclose(final, wrong[first | second].mean())
+    assert len(rows) == sum(len(machine.trace) for machine in result.machines)
+
+
+def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> None:
+    """As they are of its model."""
+    dataset, holdout = dataset_of("two"), dataset_of("two.t")
+    y = np.where(np.arange(holdout.n) % 3 == 0, 7.0, holdout.y)
+    rows = []
+    result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=replace(holdout, y=y))
+    expected = error(y, predict(result.model, decision_values(result.model, holdout.rows)))
+    assert rows[-1].holdout_error == expected > 1 / 3
