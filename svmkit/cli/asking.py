@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
@@ -185,7 +184,7 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
 
 def _begin(data: str, reporter: Reporter) -> Dataset | None:
     """The labelled examples, or None where DATA is empty."""
-    if os.path.exists(data) and stat.S_ISCHR(os.stat(data).st_mode) and os.path.samefile(data, os.devnull):
+    if os.path.exists(data) and os.path.samefile(data, os.devnull):
         return None
     return files.read_data(data, reporter)
 

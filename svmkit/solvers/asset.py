@@ -161,7 +161,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     bound = (options.bound or 1.0 + sqrt(float(square.max(initial=0.0)) / lam)) if free else 0.0
     drawn = rng.integers(seed, _ESTIMATE, 0, options.draws, n)
     subgradient2 = float(np.mean(omega[drawn] ** 2 * (square[drawn] + 1.0)))
-    total = max(1, ceil(options.epochs * n))
+    total = ceil(options.epochs * n)
     return _State(
         problem=problem,
         rows=rows,
@@ -172,7 +172,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         lam=lam,
         rate=options.step * sqrt((1.0 / lam + bound**2) / max(subgradient2, _TINY)) if free else 0.0,
         bound=bound,
-        burn_in=max(1, ceil(options.burn_in * total)),
+        burn_in=ceil(options.burn_in * total),
         total=total,
         v=np.zeros(len(names)),
         late_v=np.zeros(len(names)),

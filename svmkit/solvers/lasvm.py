@@ -246,7 +246,7 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
             f"-O budget={state.options.budget}: the model to go on from (--init) has {len(rows):,} support vectors already; "
             "allow as many, or put it on fewer first (svmkit approx --model)"
         )
-    alpha = (problem.y * np.minimum(given, problem.upper))[rows]
+    alpha = (problem.y * given)[rows]
     g = problem.y[rows].copy()
     support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)
     done = 0
