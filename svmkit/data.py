@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Nonzeros that are squared at a time: few, so that the squares stay in the cache and take no new memory.
-_SQUARED_AT_A_TIME = 1 << 15
+#: Nonzeros that are squared at a time: few, so that the squares stay in a shared cache and take little new memory.
+_SQUARED_AT_A_TIME = 1 << 18
 
 #: How rows are stored; see ``Rows``.
 Form = Literal["sparse", "dense"]
