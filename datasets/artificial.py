@@ -120,7 +120,7 @@ def lines(y: Floats, x: Floats) -> Iterator[str]:
     for label, row in zip(y.tolist(), x, strict=True):
         filled = np.flatnonzero(row)
         pairs = " ".join(f"{j}:{v:.6g}" for j, v in zip((filled + 1).tolist(), row[filled].tolist(), strict=True))
-        yield f"{label:+g} {pairs}\n" if label < 0 else f"{label:g} {pairs}\n"
+        yield f"{label:g} {pairs}\n"
 
 
 def main() -> None:

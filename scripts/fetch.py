@@ -80,12 +80,14 @@ def unpack(part: Path, url: str, to: Path) -> None:
     if not url.endswith(".bz2"):
         shutil.copyfile(part, to)
         return
-    try:
-        with bz2.open(part, "rb") as packed, open(to, "wb") as out:
-            shutil.copyfileobj(packed, out, 1 << 20)
-    except (OSError, EOFError) as error:
-        part.unlink()
-        raise Refused(f"{part.name}: not whole ({error}); removed, run the same command again") from error
+    with bz2.open(part, "rb") as packed, open(to, "wb") as out:
+        try:
+            while text := packed.read(1 << 20):
+                out.write(text)
+        except (EOFError, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of this machine: what has come is as good as before
+                raise
+            raise Refused(f"{part.name}: not whole ({error}); removed, run the same command again") from error
 
 
 def check(entry: Entry, path: Path) -> str:

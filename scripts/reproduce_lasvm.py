@@ -345,9 +345,10 @@ def command(
     try:
         if not part or "table" in part:
             report_table([case for case in CASES if not names or case.name in names], orders, peer, most)
-        if not part or "selection" in part:
-            report_selection([name for name in SELECTION if not names or name in names], seeds, plot, most)
-        if not part or "digits" in part:
+        selected = [name for name in SELECTION if not names or name in names]
+        if selected and (not part or "selection" in part):
+            report_selection(selected, seeds, plot, most)
+        if "digits" in part or not (part or names):
             click.echo("Figures 1 and 4: MNIST, a digit against the rest\n\n" + heading(DIGIT_COLUMNS))
             for cells in digit_rows(most):
                 click.echo(line(cells))

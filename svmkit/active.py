@@ -82,7 +82,9 @@ class Learner:
         self.y = np.full(self.rows.n, np.nan)
         if begin is not None:
             self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
-        self.upper = costs(config.C, np.concatenate([*([] if begin is None else [begin.weights]), pool.weights]))
+        self.upper = np.concatenate([*([] if begin is None else [begin.weights]), pool.weights])
+        used = self.upper > 0
+        self.upper[used] = costs(config.C, self.upper[used])
         config = with_bias(config, lambda text: None)
         problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias_of(config))
         reason = refusal(self.solver, problem)
@@ -217,17 +219,13 @@ class _Course:
     marks: Marks = field(default_factory=lambda: Marks(_FIRST_LOOK, 2**0.5))
     clock: Clock = field(default_factory=Clock)
 
-    def seconds(self) -> float:
-        """Since it began, less compiling."""
-        return self.clock.seconds()
-
     def progress(self) -> Progress:
         """What the solver has done so far."""
         return self.learner.solver.progress(self.learner.state)
 
     def given_up(self) -> Status | None:
         """Why nobody waits for an answer any more, or None."""
-        return given_up(self.limits, self.interrupted, self.seconds())
+        return given_up(self.limits, self.interrupted, self.clock.seconds())
 
     def used_up(self) -> Status | None:
         """MAX_EVALUATIONS where they are, or None."""
@@ -248,6 +246,6 @@ class _Course:
         error = float("nan")
         if holdout is not None:
             error = float(np.mean(answers(self.learner.model(), holdout.rows) != np.trunc(holdout.y)))
-        row = ActiveRow(self.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
+        row = ActiveRow(self.clock.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
         self.on_row(row)
         return row

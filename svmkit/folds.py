@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.model import answers
-from svmkit.pairs import group_classes, with_bias
+from svmkit.pairs import group_classes, label_factors, with_bias
 from svmkit.schedule import side_by_side
 from svmkit.solvers import solver as solver_named
 from svmkit.trace import Status
@@ -53,6 +54,11 @@ def _shuffle(group: Ints, rand: Callable[[], int]) -> Ints:
     return np.array(items, dtype=np.int64)
 
 
+def _with_weights_of(labels: Floats, config: TrainConfig) -> TrainConfig:
+    """``config`` with class weights for these alone."""
+    return replace(config, class_weight=tuple(weight for weight in config.class_weight if weight[0] in labels))
+
+
 def cross_validate(
     dataset: Dataset,
     config: TrainConfig,
@@ -71,23 +77,26 @@ def cross_validate(
     Folds may be trained side by side, with the same results, unless there is a time limit; whoever listens hears of them in
     order, but from any thread. ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold,
     as in svm-train. The answer is nan, wrong for any label, where nothing is left to train on (every example is a class of its
-    own) and after an interruption. With ``every_fold`` the models of folds that hold nothing out are trained too, as svm-train
-    does; nobody needs them.
+    own, or the others have weight 0) and after an interruption. With ``every_fold`` the models of folds that hold nothing out
+    are trained too, as svm-train does; nobody needs them.
     """
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
+    if not every_fold:  # svm-train says in each what is not in it
+        label_factors(config, np.unique(np.trunc(dataset.y)), on_warning)
     began = time.perf_counter()
 
     def validate(number: int, turn: Turn) -> None:
         first, last = split.starts[number : number + 2]
         held_out = split.order[first:last]
         others = np.concatenate([split.order[:first], split.order[last:]])
-        if interrupted() or len(others) == 0 or (len(held_out) == 0 and not every_fold):
+        if interrupted() or not dataset.weights[others].any() or (len(held_out) == 0 and not every_fold):
             return
+        own = config if every_fold else _with_weights_of(np.unique(np.trunc(dataset.y[others])), config)
         heard = later(on_progress, time.perf_counter() - began)
         found = fit(
             dataset.take(others),
-            config,
+            own,
             interrupted=lambda: turn.stopped() or interrupted(),
             on_progress=heard and (lambda seconds, progress: turn.say(partial(heard, seconds, progress), passing=True)),
             on_machines=on_machines and (lambda count, each: turn.say(partial(on_machines, count, each))),

@@ -48,7 +48,7 @@ def check(config: TrainConfig) -> None:
         return
     if config.solver not in LINEAR_FORM:
         raise UsageError(
-            f"--map: solver {config.solver} works on kernel values, of which a map makes do without; "
+            f"--map: solver {config.solver} works on kernel values, which a map does without; "
             f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
         )
     if config.map == "nystroem" and config.landmarks == "reduced" and config.kernel not in _REDUCIBLE:

@@ -15,6 +15,7 @@ import numpy as np
 
 from svmkit.data import Bools, Dataset, Floats, Ints, Rows
 from svmkit.model import Model
+from svmkit.problem import LINEAR
 
 _DIGITS = 8
 
@@ -53,8 +54,15 @@ def foreign_rows(model: Model) -> Bools:
     foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
     for (i, _), machine in zip(model.pairs, model.machines, strict=True):
         own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
-        foreign[machine.index] |= (machine.coef > 0) != own
+        foreign[machine.index] |= (machine.coef != 0) & ((machine.coef > 0) != own)
     return foreign
+
+
+def weight_rows(model: Model) -> set[int]:
+    """Rows that may be the w of a linear machine: its only one, with coefficient 1."""
+    if model.kernel.kind != LINEAR:
+        return set()
+    return {int(machine.index[0]) for machine in model.machines if len(machine.index) == 1 and machine.coef[0] == 1}
 
 
 def _find(support: Rows, rows: Rows, examples: Ints) -> Found:

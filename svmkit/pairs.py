@@ -152,13 +152,16 @@ _LEAST_COST = 1e-150
 
 
 def costs(C: float | Floats, weights: Floats) -> Floats:
-    """C_i, C times the weight of each example and its class. Raises DataError where a square or a ratio of two is no double."""
+    """C_i, C times the weight of each example that takes part and of its class.
+
+    Raises DataError where a square or a ratio of two is no double.
+    """
     with np.errstate(over="ignore"):
         upper: Floats = C * weights
-    if (upper <= MOST_C).all() and ((upper >= _LEAST_COST) | (weights == 0)).all():
+    if (upper <= MOST_C).all() and (upper >= _LEAST_COST).all():
         return upper
     above = ~(upper <= MOST_C)
-    bad = above if above.any() else ~((upper >= _LEAST_COST) | (weights == 0))
+    bad = above if above.any() else ~(upper >= _LEAST_COST)
     what = f"C {np.broadcast_to(C, upper.shape)[bad][0]:g}, or 1/(λ n), times an example's weights (-w, cost:) is"
     if above.any():
         raise DataError(f"{what} above {MOST_C:g}: its square has to be a double")

@@ -17,10 +17,10 @@ from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints
 from svmkit.errors import DataError, ModelError
-from svmkit.matching import Found, find_rows, foreign_rows
+from svmkit.matching import Found, find_rows, foreign_rows, weight_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
-from svmkit.problem import LINEAR, Problem, Solution
+from svmkit.problem import Problem, Solution
 
 
 def certificates(
@@ -68,7 +68,7 @@ def _members(model: Model, dataset: Dataset) -> list[Ints]:
     by_label = dict(zip(labels.tolist(), members, strict=True))
     if set(by_label) != set(model.labels.tolist()):
         raise DataError(
-            f"--certificate: {dataset.source or 'the data'} is not the training set of this model",
+            f"--certificate: the classes of {dataset.source or 'the data'} are not those of this model",
             f"its labels are {_listed(sorted(by_label))}, the model's {_listed(sorted(model.labels.tolist()))}",
         )
     return [by_label[label] for label in model.labels.tolist()]
@@ -80,7 +80,7 @@ def _listed(labels: list[int]) -> str:
 
 def _find(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
     """The example that each row of the model is; −1 for one that is w of a linear machine, or of a basis."""
-    where, alone = find_rows(model, dataset, members), _weight_rows(model)
+    where, alone = find_rows(model, dataset, members), weight_rows(model)
     lost = [r for r in np.flatnonzero(where.place < 0).tolist() if r not in alone]
     if lost and not foreign_rows(model).any():
         raise DataError(
@@ -88,10 +88,3 @@ def _find(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
             "it must be the very training set; landmarks of --map nystroem and vectors of approx --model are not in it",
         )
     return where
-
-
-def _weight_rows(model: Model) -> set[int]:
-    """Rows that may be the w of a linear machine: its only one, with coefficient 1."""
-    if model.kernel.kind != LINEAR:
-        return set()
-    return {int(machine.index[0]) for machine in model.machines if len(machine.index) == 1 and machine.coef[0] == 1}

@@ -106,10 +106,6 @@ class _Course:
         self._due_s = listener.every_s
         self._snapshot_due_s = listener.snapshot_s or inf
 
-    def seconds(self) -> float:
-        """Since it began, less compiling."""
-        return self._clock.seconds()
-
     def learn(self, chunk: Chunk, fresh: bool) -> Status | None:
         """Learns a chunk, piece by piece; why to stop, or None. What cannot be learned is a DataError after all before it."""
         classes, fault = _classes_of(chunk, self._machines.labels)
@@ -117,13 +113,13 @@ class _Course:
         first = 0
         while first < len(used):
             last = min(len(used), first + self._allowed())
-            began = self.seconds()
+            began = self._clock.seconds()
             wrong = self._learn(chunk, used[first:last], classes)
             self.rows += last - first
             self.came[classes[used[first:last]]] = True
             if fresh:
                 self._count(wrong)
-            self._pace(self.seconds() - began, last - first)
+            self._pace(self._clock.seconds() - began, last - first)
             first = last
             status = self.look()
             if status is not None:
@@ -170,7 +166,7 @@ class _Course:
         return min(left)
 
     def _tell(self) -> None:
-        listener, now = self._listener, self.seconds()
+        listener, now = self._listener, self._clock.seconds()
         if now >= self._due_s or self.rows >= self._mark:
             due = now >= self._due_s
             self._mark = self._mark * 2 if self.rows >= self._mark else self._mark
@@ -180,11 +176,11 @@ class _Course:
         if self.rows > self._saved_rows and (by_rows or now >= self._snapshot_due_s):
             listener.on_snapshot(self._machines.model(), self.rows)
             self._saved_rows = self.rows
-            self._snapshot_due_s = self.seconds() + (listener.snapshot_s or inf)
+            self._snapshot_due_s = self._clock.seconds() + (listener.snapshot_s or inf)
 
     def report(self, due: bool) -> StreamRow:
         """Tells how things are."""
-        now, progress = self.seconds(), self._machines.progress()
+        now, progress = self._clock.seconds(), self._machines.progress()
         row = StreamRow(
             seconds=now,
             rows=self.rows,
@@ -202,7 +198,7 @@ class _Course:
 
     def given_up(self) -> Status | None:
         """Why nobody waits any longer, or None."""
-        return given_up(self._limits, self._interrupted, self.seconds())
+        return given_up(self._limits, self._interrupted, self._clock.seconds())
 
     def _status(self) -> Status | None:
         limits = self._limits

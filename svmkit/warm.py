@@ -17,10 +17,10 @@ from svmkit import solvers
 from svmkit.certificate import feasible
 from svmkit.data import Dataset, Floats, Ints, stack
 from svmkit.errors import ModelError, UsageError
-from svmkit.matching import find_rows, foreign_rows
+from svmkit.matching import find_rows, foreign_rows, weight_rows
 from svmkit.model import REST, Machine, Model
 from svmkit.pairs import group_classes, usable_examples
-from svmkit.problem import LINEAR, PRECOMPUTED, Problem
+from svmkit.problem import PRECOMPUTED, Problem
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,14 @@ def _check(model: Model) -> None:
         raise ModelError("--init: the model is a weight vector over a feature map: the examples that made it are not in it")
     if model.kernel.kind == PRECOMPUTED:
         raise ModelError("--init: the model has a precomputed kernel: it holds numbers of examples, not the examples")
-    if model.kernel.kind == LINEAR and any(machine.coef.tolist() == [1.0] for machine in model.machines):
-        raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
 
 
 def _check_added(model: Model, added: Ints) -> None:
-    """Raises ModelError where a row that would be added speaks for another class than its own: then its label is not known."""
+    """Raises ModelError where a row that would be added is no example, or may be none: the w of a linear machine, or one that
+    speaks for another class than its own, so that its label is not known.
+    """
+    if not weight_rows(model).isdisjoint(added.tolist()):
+        raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
     if foreign_rows(model)[added].any():
         raise ModelError(
             "--init: not all rows of the model are examples: some are not among the data and have the sign of another class "

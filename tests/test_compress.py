@@ -143,7 +143,7 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(model.n_class), 3)
     z = rng.normal(size=(len(groups), 4))
-    used = [compressing._members(model, groups, number) for number in range(len(model.machines))]
+    used = [compressing._members(model, groups, pair) for pair in model.pairs]
     distance = Distance(model, model.rows.to_dense()[:, 1:].astype(np.float32), used, len(groups))
     value, gradient = distance(z.ravel())
 
@@ -172,7 +172,7 @@ def test_a_machine_of_all_vectors_leaves_the_others_theirs() -> None:
 def test_tiles_do_not_matter(n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = trained(n_class, n=900)
     z = points(12, 4, seed=7)[0].ravel()
-    used = [compressing._members(model, np.repeat(np.arange(n_class), 12 // n_class), m) for m in range(len(model.machines))]
+    used = [compressing._members(model, np.repeat(np.arange(n_class), 12 // n_class), pair) for pair in model.pairs]
     support = model.rows.to_dense()[:, 1:].astype(np.float32)
     value, gradient = Distance(model, support, used, 12)(z)
     monkeypatch.setattr(reduced, "_TILE", 60)

@@ -14,6 +14,7 @@ from svmkit.errors import ModelError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.machines import Machines
+from svmkit.matching import foreign_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, kernel_of, pair_of
 from svmkit.recertify import certificates
@@ -161,6 +162,26 @@ def test_a_linear_machine_of_one_support_vector_is_gone_on_from() -> None:
     again = fit(dataset, config, warm=join(dataset, first.model))
     assert again.steps == 0
     assert again.certificate == first.certificate
+
+
+def test_a_row_of_coefficient_1_that_is_an_example_is_no_w() -> None:
+    dataset = Dataset(Rows.from_dense(np.array([[0.1], [-20.0]])), np.array([1.0, -1.0]))
+    config = TrainConfig(kernel="linear", bias="none", C=1.0)
+    model = fit(dataset, config).model
+    assert [machine.coef.tolist() for machine in model.machines] == [[1.0]]
+    assert join(dataset, model).n_added == 0
+    with pytest.raises(ModelError, match="weight vector"):
+        join(replace(dataset, rows=Rows.from_dense(np.array([[0.2], [-20.0]]))), model)
+
+
+def test_a_negative_zero_speaks_for_no_class() -> None:
+    """svm-train now and then writes one."""
+    dataset = blobs(40, 9)
+    model = fit(dataset, CONFIG).model
+    machine = model.machines[0]
+    first, coef = machine.index[0], np.append(machine.coef, -0.0)
+    odd = replace(model, machines=(replace(machine, index=np.append(machine.index, first), coef=coef),))
+    assert_array_equal(foreign_rows(odd), foreign_rows(model))
 
 
 def test_rows_of_a_stream_against_the_rest_are_found_whatever_class_they_stand_with() -> None:

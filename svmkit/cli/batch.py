@@ -41,11 +41,11 @@ def train_batch(
         check(config)  # before what may be hours of a pipe
         dataset = files.read_training(data, config, reporter)
         training, held_out = files.set_aside(dataset, holdout, config, reporter)
-        config = balanced(config, training) if balance else config
         warm = None
         if init is not None:
             config, warm = initial.go_on(init, training, config, given=given, reporter=reporter)
             training = warm.dataset
+        config = balanced(config, training) if balance else config
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)

@@ -87,7 +87,7 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
         "--folds",
         type=int,
         metavar="N",
-        help="Cross-validate in N folds, svm-train's own with --seed 0; accuracy on stdout, no model.",
+        help="Cross-validate in N folds, svm-train's own with --seed 0; accuracy on stdout, no model. They share --time-limit.",
     ),
     click.option("--holdout", metavar="FILE|FRACTION", help="Report the error on FILE, or on a random FRACTION set aside."),
     click.option(

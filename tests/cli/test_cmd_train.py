@@ -166,12 +166,13 @@ def test_cross_validation_says_which_folds_are_unfinished(tmp_path: Path) -> Non
     assert strict_json(svmkit(*limit, "--json").stdout)["unfinished"] == 3
 
 
-def test_labels_between_classes_are_wrong_in_cross_validation_as_elsewhere(tmp_path: Path) -> None:
-    """A label of 1.5 trains class 1 and is never equal to it: svm-train's rule."""
+def test_labels_between_classes_are_those_of_the_class_that_they_train(tmp_path: Path) -> None:
+    """By svm-train's rule a label of 1.5 trains class 1 and is never equal to it."""
     data = write_blobs(tmp_path / "d")
-    data.write_text(data.read_text().replace("\n1 ", "\n1.5 "))
-    text = svmkit("train", "-v", "2", data).stdout
-    assert svmkit("svm-train", "-q", "-v", "2", data).stdout == text
+    (tmp_path / "cut").write_text(data.read_text().replace("\n1 ", "\n1.5 "))
+    assert svmkit("train", "-v", "2", tmp_path / "cut").stdout == svmkit("train", "-v", "2", data).stdout
+    theirs = svmkit("svm-train", "-q", "-v", "2", tmp_path / "cut").stdout
+    assert theirs != svmkit("svm-train", "-q", "-v", "2", data).stdout
 
 
 def test_holdout_file_is_scored(data: Path, tmp_path: Path) -> None:
@@ -316,6 +317,7 @@ def test_list_solvers_names_every_option() -> None:
         (["good", "m", "-c", "1e90", "-w1", "1e300"], 1, "is above 1e+100: its square"),
         (["good", "m", "-w1", "1e300", "-w1", "1e300"], 1, "is above 1e+100: its square"),
         (["good", "m", "-t", "0", "-c", "1e-100", "-w1", "1e-300", "--solver", "sbp"], 1, "is below 1e-150: its square"),
+        (["good", "m", "-w1", "1e-200", "-w1", "1e-200"], 1, "is below 1e-150: its square"),  # the product is 0
         (
             ["good", "m", "-w1", "1e-200", "--solver", "lasvm", "--stream", "-g", "1", "-c", "1"],
             1,

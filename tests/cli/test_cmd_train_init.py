@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shell import strict_json, svmkit, write_blobs
 
+from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
+from svmkit.warm import join
 
 
 @pytest.fixture
@@ -60,6 +63,18 @@ def test_other_names_for_the_classes_are_told(old: Path, tmp_path: Path) -> None
     for some in (first, [*lines, "3 1:1"], [*first, "3 cost:0 1:1"]):
         new.write_text("".join(line + "\n" for line in some))
         assert "does not know" not in svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m").stderr
+
+
+def test_balanced_weights_are_of_all_that_is_trained_on(tmp_path: Path) -> None:
+    old, new = write_blobs(tmp_path / "old", n=30), write_blobs(tmp_path / "new", n=90, classes=(1, -1), seed=3)
+    svmkit("train", "-q", old, tmp_path / "m")
+    svmkit("train", "-q", "--class-weight", "balanced", "--init", tmp_path / "m", new, tmp_path / "balanced")
+    joined = join(read_dataset(str(new)), read_model(str(tmp_path / "m"))).dataset
+    factors = [float(joined.n / (2 * np.count_nonzero(joined.y == label))) for label in (1, -1)]
+    assert factors[0] != 1
+    weights = ("-w1", repr(factors[0]), "-w-1", repr(factors[1]))
+    svmkit("train", "-q", *weights, "--init", tmp_path / "m", new, tmp_path / "weighed")
+    assert (tmp_path / "balanced").read_bytes() == (tmp_path / "weighed").read_bytes()
 
 
 @pytest.mark.parametrize("solver", ["pegasos", "sbp", "asset"])

@@ -23,6 +23,21 @@ def test_balanced_weights_hold_in_cross_validation_too(tmp_path: Path) -> None:
     assert balanced == svmkit(*ask, "-w1", 2, "-w2", repr(40 / 60)).stdout != svmkit(*ask).stdout
 
 
+def test_weights_of_labels_that_only_a_fold_lacks_are_no_mistake(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:1\n2 1:2\n3 1:3\n")
+    assert "in weight" not in svmkit("train", "-v", 3, "--class-weight", "balanced", tmp_path / "d").stderr
+    assert (
+        svmkit("train", "-v", 3, "-w5", 2, tmp_path / "d").stderr.count("class label 5 specified in weight is not found") == 1
+    )
+
+
+def test_a_fold_without_weights_predicts_nothing(tmp_path: Path) -> None:
+    rows = ["1 cost:1 1:1", "-1 cost:1 1:2", "1 cost:0 1:3", "-1 cost:0 1:1", "1 cost:0 1:2", "-1 cost:0 1:4"]
+    (tmp_path / "d").write_text("\n".join(rows) + "\n")
+    for seed in range(4):
+        assert svmkit("train", "-q", "-v", 2, "--seed", seed, tmp_path / "d").returncode == 0
+
+
 def test_weights_that_are_given_multiply_balanced_ones(tmp_path: Path) -> None:
     ask = ("train", "-q", uneven(tmp_path / "d"), "-")
     both = svmkit(*ask, "--class-weight", "balanced", "-w1", 3).stdout
