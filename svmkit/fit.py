@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from svmkit import mapped
+from svmkit import mapped, maps
 from svmkit.assembly import assemble
 from svmkit.certificate import Certificate, total
 from svmkit.clock import Clock
@@ -224,14 +224,14 @@ def reduced_landmarks(
     def trained(seconds: float, progress: Progress) -> None:
         on_mapping(f"landmarks: an SVM on {len(drawn):,} examples, {progress.steps:,} iterations")
 
-    def moved(step: int, left: float) -> None:
-        heed(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
+    def told(say: Callable[[str], None]) -> Callable[[int, float], None]:
+        return lambda step, left: say(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
 
     big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted, on_progress=trained).model
     heed(f"landmarks: {config.dim:,} of {big.n_support:,} support vectors to begin with")
     if big.n_support == 0:
         return None
     try:
-        return compress(big, config.dim, config.seed, on_step=moved).rows
+        return maps.heeded(lambda say: compress(big, config.dim, config.seed, on_step=told(say)).rows, heed)
     except UsageError as reason:
         raise UsageError(f"--dim {config.dim}: {reason}") from None

@@ -28,8 +28,8 @@ from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
 from svmkit.trained import Part, Trained
 
-#: Rows that are mapped at a time.
-_PART_ROWS = 1 << 15
+#: Rows that are mapped at a time: at most, and by the number of features that they are to have.
+_PART_ROWS, _PART_VALUES = 1 << 15, 1 << 24
 #: Kernels with landmarks that an SVM is reduced to.
 _REDUCIBLE = ("rbf", "polynomial")
 
@@ -95,9 +95,10 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
     """
     rows = dataset.rows
     features = np.empty((rows.n, made.dim + bool(constant)), dtype=np.float32)
-    for first in range(0, rows.n, _PART_ROWS):
+    step = max(1, min(_PART_ROWS, _PART_VALUES // max(1, made.dim)))
+    for first in range(0, rows.n, step):
         heed(f"{first:,} of {rows.n:,} examples mapped")
-        last = min(first + _PART_ROWS, rows.n)
+        last = min(first + step, rows.n)
         if constant:
             features[first:last, :-1] = made.transform(rows.part(first, last))
         else:

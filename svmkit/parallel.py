@@ -6,9 +6,11 @@ so results do not depend on that number.
 
 from __future__ import annotations
 
+import contextvars
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from math import ceil
@@ -20,6 +22,8 @@ T = TypeVar("T")
 
 #: How long a waiting thread goes without looking whether it is still wanted.
 _LOOK_S = 0.1
+#: How long who has given up still waits for what may be all but done.
+_PATIENCE_S = 1.0
 #: Threads at most, whatever is asked for: each has a stack, and takes time to start.
 _MOST = 1024
 
@@ -55,12 +59,14 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     n_workers = 0 if getattr(_own, "in_piece", False) else min(threads(), n_pieces) - 1
     if n_workers <= 0:
         for piece in range(n_pieces):
+            _stay(getattr(_own, "left", None))
             work(piece)
         return
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     for piece in range(n_pieces):
         todo.put(piece)
     errors: list[BaseException] = []
+    left = getattr(_own, "left", None)
 
     def take_pieces() -> None:
         while not errors:
@@ -69,6 +75,7 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
             except queue.Empty:
                 return
             try:
+                _stay(left)
                 work(piece)
             except BaseException as error:
                 errors.append(error)
@@ -91,6 +98,68 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
         finished.acquire()
     if errors:
         raise errors[0]
+
+
+class Left(BaseException):
+    """Ends work that nobody waits for any more."""
+
+
+def _stay(left: threading.Event | None) -> None:
+    if left is not None and left.is_set():
+        raise Left
+
+
+def attended(work: Callable[[], T], poll: Callable[[], object]) -> T:
+    """``work()`` on a thread of its own. This one calls ``poll()`` ten times a second, which may raise what ends the wait.
+
+    The work, which nobody will hear of, then ends before its next piece; a long call of a library it has to end first.
+    """
+    before, left, ended = getattr(_own, "left", None), threading.Event(), threading.Event()
+    inside, context = getattr(_own, "in_piece", False), contextvars.copy_context()
+    found: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        _own.in_piece, _own.left = inside, left
+        try:
+            found.append(context.run(work))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
+
+    try:
+        threading.Thread(target=run, daemon=True, name="svmkit-attended").start()
+    except RuntimeError:  # the system has no more threads for this process
+        return work()
+    try:
+        while not ended.wait(_LOOK_S):
+            _stay(before)
+            poll()
+    except BaseException:
+        left.set()
+        raise
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+class _GivenUp(Exception):
+    pass
+
+
+def patiently(work: Callable[[], T], given_up: Callable[[], bool]) -> T | None:
+    """``work()``, but None where it takes longer than a second and ``given_up()`` then."""
+    began = time.monotonic()
+
+    def poll() -> None:
+        if given_up() and time.monotonic() - began > _PATIENCE_S:
+            raise _GivenUp
+
+    try:
+        return attended(work, poll)
+    except _GivenUp:
+        return None
 
 
 def run_ranges(work: Callable[[int, int], Any], n: int, n_pieces: int) -> None:

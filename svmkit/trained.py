@@ -65,13 +65,16 @@ class Trained(NamedTuple):
 
 
 class TrainedTogether(NamedTuple):
-    """Machines among ``rows`` that were trained in a call, ``each_s`` seconds long for each, and that all converged."""
+    """Machines among ``rows`` that were trained in a call, ``each_s`` seconds long for each, and all ended alike: they
+    converged, or were not begun.
+    """
 
     rows: Rows
     machines: Several
     ended: SeveralEnded
     each_s: float
     since_s: float
+    status: Status = Status.CONVERGED
 
     def sums(self) -> Sums:
         """Of all; the violation is the largest."""
@@ -84,7 +87,7 @@ class TrainedTogether(NamedTuple):
             noise=float(found.noise.max()),
         )
         counts = int(ended.steps.sum()), int(ended.evaluations.sum())
-        return Sums(count, Status.CONVERGED, *counts, certificate, count * self.each_s)
+        return Sums(count, self.status, *counts, certificate, count * self.each_s)
 
     def support(self) -> Support:
         """Of all, their examples with β other than 0."""
@@ -102,7 +105,7 @@ class TrainedTogether(NamedTuple):
             origin = np.flatnonzero(ended.beta[starts[number] : starts[number + 1]])
             solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(ended.rho[number]))
             counts = int(ended.steps[number]), int(ended.evaluations[number])
-            yield SolverResult(solution, Status.CONVERGED, ended.certificates.of(number), *counts, self.each_s)
+            yield SolverResult(solution, self.status, ended.certificates.of(number), *counts, self.each_s)
 
 
 #: One or several of a model's machines.

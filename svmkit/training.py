@@ -19,14 +19,16 @@ from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
-from svmkit.solvers.base import Solver, SolverResult, Together, run
-from svmkit.trace import Limits, Progress, TraceRow
+from svmkit.solvers.base import Solver, SolverResult, Together, not_begun, run
+from svmkit.solvers.looks import unless_long
+from svmkit.solvers.stops import given_up
+from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.trained import Part, Trained, TrainedTogether
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
-#: Hears how many machines have been trained, several only where all have converged, and, where it calls the second argument,
+#: Hears how many machines have been trained, several only where all have ended alike, and, where it calls the second argument,
 #: which and how.
 OnMachines = Callable[[int, Callable[[], Iterator[tuple[Pair, SolverResult]]]], None]
 
@@ -89,13 +91,25 @@ class Training:
 
     def _train(self, numbers: list[int], turn: Turn) -> None:
         together = self._together if len(numbers) > 1 else None
-        while together is not None and numbers and not self._is_over(turn):
+        while together is not None and numbers:
+            over = given_up(Limits(time_limit_s=self._time_left_s()), lambda: self._interrupted(turn), 0.0)
+            if over is not None:
+                self._leave(numbers, over, turn)
+                return
             numbers = numbers[self._train_together(together, numbers, turn) :]
         for number in numbers:
             self._train_alone(number, turn)
 
-    def _is_over(self, turn: Turn) -> bool:
-        return turn.stopped() or self.listeners.interrupted() or self._time_left_s() == 0.0
+    def _interrupted(self, turn: Turn) -> bool:
+        return turn.stopped() or self.listeners.interrupted()
+
+    def _leave(self, numbers: list[int], status: Status, turn: Turn) -> None:
+        """Machines that nobody waits for any more: there may be very many."""
+        config, wanted = self.config, [self.pairs[number] for number in numbers]
+        machines = pairs_of(self.dataset, config, self.members, self.factors, wanted)
+        ended = not_begun(machines, self.kernel, bias_of(config))
+        part = TrainedTogether(self.dataset.rows, machines, ended, 0.0, self._spent.seconds(), status)
+        self._done(numbers[0], part, partial(_each, part), turn)
 
     def _train_alone(self, number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
         """``in_vain_s``: what has been spent on the machine already."""
@@ -114,10 +128,10 @@ class Training:
             eps=config.eps,
             seed=config.seed,
             limits=Limits(config.max_iter, self._time_left_s(), config.max_evaluations, config.patience),
-            interrupted=lambda: turn.stopped() or self.listeners.interrupted(),
+            interrupted=lambda: self._interrupted(turn),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=self.listeners.on_trace,
-            holdout_error=None if self.holdout is None else _holdout_error(self.holdout, self.labels, pair, self.kernel),
+            holdout_error=_holdout_error(self.holdout, self.labels, pair, self.kernel, lambda: self._interrupted(turn)),
         )
         result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
         part = Trained(pair.examples, result, since_s)
@@ -166,11 +180,16 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
 
 
-def _holdout_error(holdout: Dataset, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float]:
-    """The share of the held-out examples of the machine's own classes that a solution puts on the wrong side.
+def _holdout_error(
+    holdout: Dataset | None, labels: Ints, pair: Pair, kernel: Kernel, interrupted: Callable[[], bool]
+) -> Callable[[Solution], float] | None:
+    """The share of the held-out examples, if any, of the machine's own classes that a solution puts on the wrong side.
 
-    Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors.
+    Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors. nan where
+    that takes long and is given up.
     """
+    if holdout is None:
+        return None
     y = np.trunc(holdout.y)
     known = np.isin(y, labels if pair.negative == REST else labels[[pair.positive, pair.negative]])
     index = np.arange(holdout.n) if len(labels) == 2 else np.flatnonzero(known)
@@ -179,7 +198,10 @@ def _holdout_error(holdout: Dataset, labels: Ints, pair: Pair, kernel: Kernel) -
     def error(solution: Solution) -> float:
         if len(index) == 0:
             return float("nan")
-        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0] - solution.rho
-        return float(np.mean(is_other | ((response > 0) != is_positive)))
+        values, coef = len(index) * len(solution.coef), solution.coef[:, None]
+        response = unless_long(values, lambda: cross_apply(rows, solution.basis, kernel, coef)[:, 0], interrupted)
+        if response is None:
+            return float("nan")
+        return float(np.mean(is_other | ((response - solution.rho > 0) != is_positive)))
 
     return error

@@ -12,7 +12,7 @@ import pytest
 import zoo
 
 from svmkit import certificate
-from svmkit.certificate import Certificate, certify, float32_margin, kkt_violation, total
+from svmkit.certificate import Certificate, certify, certify_nothing, float32_margin, kkt_violation, total
 from svmkit.data import Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.packed import training_precision
@@ -370,3 +370,14 @@ def test_given_responses_are_not_used_for_a_linear_machine() -> None:
     plain = solution(problem, feasible(problem, seed=2), 0.1)
     responses = oracle.kernel_matrix(problem)[:, plain.origin] @ plain.coef + 1e-3
     assert certify(problem, replace(plain, responses=responses)) == certify(problem, plain)
+
+
+@pytest.mark.parametrize("case", [*zoo.CASES, *map(zoo.without_bias, zoo.SMALL)], ids=repr)
+def test_the_certificate_of_nothing_needs_no_kernel_value(case: zoo.Case) -> None:
+    problem = case.problem
+    none = np.arange(0)
+    whole = certify(problem, Solution(problem.rows.take(none), none, np.zeros(0), 0.0))
+    found = certify_nothing(np.array([0]), problem.y, problem.upper, problem.kernel, problem.bias).of(0)
+    assert found.primal == pytest.approx(whole.primal, rel=1e-14)
+    assert found.gap == pytest.approx(whole.gap, rel=1e-14, nan_ok=True)
+    assert (found.dual, found.violation) == (0.0, whole.violation)

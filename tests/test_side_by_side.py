@@ -25,7 +25,7 @@ from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import class_pairs
 from svmkit.problem import Solution
-from svmkit.solvers import base, smo
+from svmkit.solvers import looks, smo
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
 from svmkit.trained import Part, Trained, time_spent
@@ -229,6 +229,21 @@ def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: i
     assert sum(machine.status is Status.INTERRUPTED for machine in found.machines) >= N_MACHINES - calls
 
 
+def test_small_machines_that_are_left_are_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an interruption before the first: f = 0, and the certificate of that."""
+    rng = np.random.default_rng(4)
+    y = np.repeat(np.arange(12.0), 5)
+    data = Dataset(Rows.from_dense(rng.normal(size=(60, 3))), y)
+    left = fit(data, TrainConfig(gamma=0.5), interrupted=lambda: True)
+    monkeypatch.delattr("svmkit.solvers.smo.together")
+    alone = fit(data, TrainConfig(gamma=0.5), interrupted=lambda: True)
+    for together, single in zip(left.machines, alone.machines, strict=True):
+        assert (together.status, together.certificate) == (single.status, single.certificate)
+        assert (together.steps, together.kernel_evaluations, together.solution.n_support) == (0, 0, 0)
+    assert (left.status, left.certificate, left.model.n_support) == (Status.INTERRUPTED, alone.certificate, 0)
+    assert len(left.trained) < len(alone.trained) == 66
+
+
 def limits_seen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time limits that machines come to have."""
     limits: list[float] = []
@@ -271,13 +286,13 @@ def test_compiling_is_not_on_the_clock_of_the_time_limit(dataset: Dataset, monke
 def test_certificates_of_earlier_machines_are_not_on_it_where_machines_come_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certify = base.certify
+    certify = looks.certify
 
     def slow(*args: Any) -> Any:
         time.sleep(0.2)
         return certify(*args)
 
-    monkeypatch.setattr(base, "certify", slow)
+    monkeypatch.setattr(looks, "certify", slow)
     limits = limits_seen(monkeypatch)
     found = fit(classes([60, 70, 80]), replace(CONFIG, time_limit_s=100.0), on_trace=lambda row: None)
     assert limits == pytest.approx([100.0 - sum(m.seconds for m in found.machines[:k]) for k in range(3)])

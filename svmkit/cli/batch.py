@@ -11,6 +11,8 @@ from svmkit.cli import files, initial, report
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
+from svmkit.errors import Abandoned
+from svmkit.trace import Status
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Floats, Ints
@@ -49,6 +51,8 @@ def train_batch(
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
+            if result.status is Status.INTERRUPTED and result.steps == result.model.n_support == 0:
+                raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
             _report(result, model, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)

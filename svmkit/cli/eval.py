@@ -68,9 +68,9 @@ def command(
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         found, dataset = files.read_model_and_data(model, data, reporter, training=certified)
-        report = _scores(found, dataset)
+        report = reporter.during(f"answers to {dataset.n:,} examples", lambda: _scores(found, dataset))
         if certified:
-            report |= _certified(found, dataset, config, reporter)
+            report |= reporter.during("the certificate", lambda: _certified(found, dataset, config, reporter))
     click.echo(to_json(report) if as_json else _table(report))
 
 

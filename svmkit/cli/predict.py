@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
         files.begin(threads, reporter)
         machine, dataset = files.read_model_and_data(model, data, reporter)
         with atomic_output(output) as out:
-            labels = _write_labels(machine, dataset, out) if kind == "label" else _write_decisions(machine, dataset, kind, out)
+            write = _write_labels if kind == "label" else partial(_write_decisions, kind=kind)
+            labels = reporter.during(f"answers to {dataset.n:,} examples", lambda: write(machine, dataset, out))
         if not quiet:
             reporter.note(_score(machine, dataset, labels))
 
@@ -69,7 +71,7 @@ def _write_labels(model: Model, dataset: Dataset, out: Output) -> Floats:
     return labels
 
 
-def _write_decisions(model: Model, dataset: Dataset, kind: str, out: Output) -> Floats:
+def _write_decisions(model: Model, dataset: Dataset, out: Output, kind: str) -> Floats:
     """Some rows at a time: of many classes decision values take far more room than the data."""
     import numpy as np
 

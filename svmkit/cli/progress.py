@@ -10,12 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from svmkit.cli import streams
 from svmkit.cli.cold_start import ColdStart
 from svmkit.cli.report import counted
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
+
+T = TypeVar("T")
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
@@ -62,6 +65,12 @@ class Reporter:
     def doing(self, what: str) -> None:
         """Shows ``what`` is being done, if it is time for it; what ``fit`` calls as its ``on_mapping``."""
         self.show(lambda elapsed: f"{elapsed:.1f} s, {what}")
+
+    def during(self, what: str, work: Callable[[], T]) -> T:
+        """``work()``, with ``what`` is being done shown meanwhile."""
+        from svmkit.parallel import attended
+
+        return work() if self.quiet else attended(work, lambda: self.doing(what))
 
     def note(self, text: str) -> None:
         """A line of its own."""

@@ -148,6 +148,8 @@ def training_line(result: FitResult, written: str) -> str:
     kernel = result.model.kernel
     may_be_indefinite = math.isfinite(found.primal) and (kernel.indefinite or kernel.name == "precomputed")
     why = "the kernel is not positive semidefinite" if may_be_indefinite else "kernel values overflow"
+    if math.isnan(found.primal) and result.status.value == "INTERRUPTED":
+        why = "it would have taken long"
     gap = f"gap {found.gap:.3g}" if math.isfinite(found.gap) else f"no gap ({why})"
     return (
         f"{ended(result.status)} in {result.seconds:.3g} s: {counted(result.steps, 'iteration')}, "

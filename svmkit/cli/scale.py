@@ -85,7 +85,7 @@ def command(
         _refuse_lost(output, dataset, scaling)
         if save is not None:
             write_ranges(save, scaling)
-        _write(output, dataset, scaling)
+        reporter.during(f"{dataset.n:,} examples scaled and written", lambda: _write(output, dataset, scaling))
         before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")

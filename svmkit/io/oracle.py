@@ -18,8 +18,9 @@ from contextlib import suppress
 from svmkit.errors import DataError, OutputError
 from svmkit.io.files import map_bytes
 
-#: Between looks whether to give up an answer, and what a command gets to end by itself, and again once it has been told to.
-_LOOK_S, _END_S = 0.1, 5.0
+#: Between looks whether to give up an answer; what a command gets to end by itself, and again once it has been told to; and
+#: what it gets where an answer was given up.
+_LOOK_S, _END_S, _LEFT_S = 0.1, 5.0, 0.2
 
 
 #: A command's first word where it is the name of a program, or one of the shell's own.
@@ -72,6 +73,7 @@ class Command:
         self._process = subprocess.Popen(["/bin/sh", "-c", line], stdin=subprocess.PIPE, stdout=end, env=environment)
         os.close(end)
         self._lines = Lines(self._answers)
+        self._left = False
 
     def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
         """The line it answers; None once ``give_up()`` is true.
@@ -91,6 +93,7 @@ class Command:
             if give_up():  # Ctrl-C ends the command too
                 return None
             raise DataError(f"--oracle {self.name}: it ended (exit code {code}) without an answer for row {row + 1}")
+        self._left = line is None
         return line
 
     def _asked(self, question: bytes, give_up: Callable[[], bool]) -> bool:
@@ -116,7 +119,7 @@ class Command:
             self._process.stdin.close()
         for end in (self._process.terminate, self._process.kill):
             try:
-                self._process.wait(timeout=_END_S)
+                self._process.wait(timeout=_LEFT_S if self._left else _END_S)
                 break
             except subprocess.TimeoutExpired:
                 end()

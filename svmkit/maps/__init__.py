@@ -8,14 +8,18 @@ such a file in this folder, its name in ``config.MAPS``, and a case wherever the
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from svmkit.config import MAPS
 from svmkit.errors import DataError, ModelError
+from svmkit.parallel import attended
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,11 +63,33 @@ def fit(
     Raises UsageError for a kernel that it cannot map.
     """
     module = import_module(f"svmkit.maps.{config.map}")
-    if config.map == "fourier":
-        made: FeatureMap = module.fit(rows, kernel, config.dim, config.seed, orthogonal=config.orthogonal, heed=heed)
-    else:
-        chosen_by = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "heed": heed, "points": points}
-        made = module.fit(rows, kernel, config.dim, config.seed, **chosen_by)
+    options: dict[str, Any] = {"orthogonal": config.orthogonal}
+    if config.map == "nystroem":
+        options = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "points": points}
+    made: FeatureMap = heeded(lambda say: module.fit(rows, kernel, config.dim, config.seed, heed=say, **options), heed)
+    return made
+
+
+def heeded(work: Callable[[Callable[[str], None]], T], heed: Callable[[str], None]) -> T:
+    """``work(say)``, with ``heed`` called on this thread with each text that is said, and the last one again while nothing is:
+    the work may be one long call of a library.
+    """
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    last = ""
+
+    def listen() -> None:
+        nonlocal last
+        while not said.empty():
+            last = said.get()
+            heed(last)
+
+    def poll() -> None:
+        listen()
+        if last:
+            heed(last)
+
+    made = attended(lambda: work(said.put), poll)
+    listen()
     return made
 
 

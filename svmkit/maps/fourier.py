@@ -92,10 +92,9 @@ class FourierMap:
         for_pieces(rows.n, piece)
         return features
 
-    def draw_orthogonal(self, heed: Heed) -> None:
-        """Makes the orthogonal frequencies now, which may take long; ``transform`` makes those that it lacks."""
-        none = np.empty(0, np.int64)
-        self._known.append(self._extended(none, np.empty((self.dim, 0)), none, heed))
+    def draw(self, rows: Rows, heed: Heed) -> None:
+        """Makes the frequencies over the features of ``rows`` now, which may take long; ``transform`` makes those it lacks."""
+        self._frequencies(feature_names(rows).astype(np.int64), heed)
 
     def to_dict(self) -> dict[str, Any]:
         """What the numbers are drawn by."""
@@ -109,10 +108,10 @@ class FourierMap:
             "n_features": self.n_features,
         }
 
-    def _frequencies(self, features: Ints) -> _Frequencies:
+    def _frequencies(self, features: Ints, heed: Heed = lambda doing: None) -> _Frequencies:
         """Those over these feature numbers and the ones that were asked for before."""
         if not self._known:
-            self._known.append(self._extended(np.empty(0, np.int64), np.empty((self.dim, 0)), features))
+            self._known.append(self._extended(np.empty(0, np.int64), np.empty((self.dim, 0)), features, heed))
         known = self._known[0]
         missing = np.setdiff1d(features, known.features, assume_unique=True)
         if len(missing):
@@ -127,7 +126,7 @@ class FourierMap:
             more = np.setdiff1d(more, features, assume_unique=True)
         every = np.concatenate([features, more])
         order = np.argsort(every)
-        values = np.concatenate([values, self._drawn(more)], axis=1)[:, order]
+        values = np.concatenate([values, self._drawn(more, heed)], axis=1)[:, order]
         rows = Rows(
             data=np.ascontiguousarray(values).reshape(-1),
             indices=np.tile(np.arange(1, len(every) + 1, dtype=np.int32), self.dim),
@@ -161,9 +160,9 @@ class FourierMap:
 def fit(
     rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = False, heed: Heed = lambda doing: None
 ) -> FourierMap:
-    """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the number of features counts.
+    """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the features count.
 
-    ``heed(what is being done, in words)`` is called now and again while orthogonal frequencies are made, and may raise.
+    ``heed(what is being done, in words)`` is called now and again while frequencies are made, and may raise.
     Raises TooLargeError where so many orthogonal frequencies would not fit in memory.
     """
     if kernel.kind != RBF:
@@ -171,8 +170,7 @@ def fit(
     made = FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
     if (size := _too_large(made)) is not None:
         raise TooLargeError(f"--orthogonal: {size}; without it, only features that occur have frequencies")
-    if orthogonal:
-        made.draw_orthogonal(heed)
+    made.draw(rows, heed)
     return made
 
 

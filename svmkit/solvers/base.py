@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from svmkit.certificate import UNKNOWN, Certificate, Certificates, certify
+from svmkit.certificate import UNKNOWN, Certificate, Certificates, certify_nothing
 from svmkit.clock import Clock
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream
+from svmkit.solvers.looks import Looks
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
@@ -227,8 +228,9 @@ def run(
     ``on_progress(seconds, progress)`` sees every call's progress; ``on_trace`` a row wherever time has grown by √2 or kernel
     evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
     solver starts and makes its solution; the certificate at the end is off it, and for a run cut short by clock or signal
-    comes from float32 kernel values where the data allow it. Where the time is up before it begins (a limit of 0 s, as earlier
-    machines may leave it, or ``interrupted()``), the solver does not start: f = 0, but for a problem with a start.
+    comes from float32 kernel values where the data allow it; where it takes long it is given up once ``interrupted()``. Where
+    the time is up before it begins (a limit of 0 s, as earlier machines may leave it, or ``interrupted()``), the solver does
+    not start: f = 0, but for a problem with a start.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -236,11 +238,19 @@ def run(
     """
     if reason := refusal(solver, problem):
         raise UsageError(reason)
-    recorder = _Recorder(problem, on_trace, holdout_error)
+    now, progress = 0.0, Progress(0, 0)
+
+    def given_up() -> bool:
+        """Asked while a look takes long; what is told goes on meanwhile."""
+        if on_progress is not None:
+            on_progress(now, progress)
+        return interrupted()
+
+    looks = Looks(problem, on_trace, holdout_error, given_up)
     stops = Stops(limits, interrupted)
-    progress, status = Progress(0, 0), stops.before()
+    status = stops.before()
     if status is not None and problem.start is None:  # hundreds of machines may be left when time is up
-        return _not_begun(problem, status, recorder)
+        return _not_begun(problem, status, looks)
     clock = Clock()
     state = solver.start(problem, options, eps, seed)
     watch = Patience(limits.patience, holdout_error, problem.n)
@@ -256,7 +266,7 @@ def run(
         if status is not None:
             break
         with clock.stopped():
-            recorder.maybe(now, progress, lambda: solver.solution(state))
+            looks.maybe(now, progress, lambda: solver.solution(state))
             if watch.is_over(progress.steps, lambda: solver.solution(state)):
                 status = Status.EARLY_STOP
                 break
@@ -270,11 +280,14 @@ def run(
     found = best or solver.solution(state)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    certificate: Certificate | None = UNKNOWN
     if _in_numbers(found):
-        certificate = certify(problem, found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
+        certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     else:  # kernel values overflowed: f = 0 can be written and read
-        found, certificate = _nothing(problem), UNKNOWN
-    recorder.record(seconds, progress, found, certificate)
+        found = _nothing(problem)
+    if certificate is None:  # given up, and the model wanted all the same
+        status, certificate = Status.INTERRUPTED, UNKNOWN
+    looks.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=found,
         status=verdict(status, certificate, eps, problem.upper) if solver.EXACT else of_a_gap(status, certificate, eps),
@@ -282,16 +295,29 @@ def run(
         steps=progress.steps,
         kernel_evaluations=progress.kernel_evaluations,
         seconds=seconds,
-        trace=tuple(recorder.rows),
+        trace=tuple(looks.rows),
         report=solver.report(state) if hasattr(solver, "report") else None,
     )
 
 
-def _not_begun(problem: Problem, status: Status, recorder: _Recorder) -> SolverResult:
-    found = _nothing(problem)
-    certificate = certify(problem, found, training_precision(problem.rows, problem.kernel))
-    recorder.record(0.0, Progress(0, 0), found, certificate)
-    return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(recorder.rows))
+def _not_begun(problem: Problem, status: Status, looks: Looks) -> SolverResult:
+    found, y, upper = _nothing(problem), problem.y, problem.upper
+    certificate = certify_nothing(np.array([0]), y, upper, problem.kernel, problem.bias).of(0)
+    looks.record(0.0, Progress(0, 0), found, certificate)
+    return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(looks.rows))
+
+
+def not_begun(machines: Several, kernel: Kernel, bias: Bias) -> SeveralEnded:
+    """How machines that nobody waits for are left: f = 0."""
+    k, starts = len(machines.positive), machines.starts[:-1]
+    return SeveralEnded(
+        converged=np.zeros(k, dtype=bool),
+        beta=np.zeros(len(machines.examples)),
+        rho=np.zeros(k),
+        certificates=certify_nothing(starts, machines.y, machines.upper, kernel, bias),
+        steps=np.zeros(k, dtype=np.int64),
+        evaluations=np.zeros(k, dtype=np.int64),
+    )
 
 
 def finish(solver: Any, state: Any, interrupted: Callable[[], bool]) -> Progress | None:
@@ -346,44 +372,3 @@ def _in_numbers(found: Solution) -> bool:
 def _nothing(problem: Problem) -> Solution:
     none = np.arange(0)
     return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
-
-
-class _Recorder:
-    """Trace rows where time has grown by √2 or kernel evaluations by 2, so that curves are even on either log axis."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        on_trace: Callable[[TraceRow], None] | None,
-        holdout_error: Callable[[Solution], float] | None,
-    ) -> None:
-        self.problem = problem
-        self.on_trace = on_trace
-        self.holdout_error = holdout_error
-        self.rows: list[TraceRow] = []
-        self.next_s = 0.0
-        self.next_evaluations = 0
-
-    def maybe(self, now: float, progress: Progress, solution: Callable[[], Solution]) -> None:
-        if self.on_trace is None or (now < self.next_s and progress.kernel_evaluations < self.next_evaluations):
-            return
-        found = solution()
-        self.record(now, progress, found, certify(self.problem, found))
-        self.next_s = now * 2**0.5
-        self.next_evaluations = 2 * progress.kernel_evaluations + 1
-
-    def record(self, now: float, progress: Progress, found: Solution, certificate: Certificate) -> None:
-        if self.on_trace is None:
-            return
-        row = TraceRow(
-            seconds=now,
-            steps=progress.steps,
-            kernel_evaluations=progress.kernel_evaluations,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            violation=certificate.violation,
-            holdout_error=self.holdout_error(found) if self.holdout_error is not None else float("nan"),
-            n_support=found.n_support,
-        )
-        self.rows.append(row)
-        self.on_trace(row)

@@ -13,10 +13,10 @@ import pytest
 from zoo import named, problem
 
 from svmkit import clock as clock_module
-from svmkit.certificate import Certificate
+from svmkit.certificate import Certificate, certify
 from svmkit.errors import UsageError
 from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
-from svmkit.solvers import base, solver
+from svmkit.solvers import base, looks, solver
 from svmkit.solvers.base import SolverResult, verdict
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -222,7 +222,7 @@ def test_patience_ends_at_the_kth_point_after_the_lowest_error_and_returns_that(
     last = points[points.index(lowest) + patience]
     assert asked == points[: points.index(last) + 1]
     assert (result.status, result.steps, result.solution.rho) == (Status.EARLY_STOP, last, lowest)
-    assert result.certificate == base.certify(CASE, result.solution)
+    assert result.certificate == certify(CASE, result.solution)
 
 
 def test_where_patience_ends_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ def test_a_row_is_the_certificate_of_that_moment() -> None:
     nobody = np.empty(0, np.int64)
     for row in rows:
         found = Solution(CASE.rows.take(nobody), nobody, np.empty(0), float(row.steps))
-        certificate = base.certify(CASE, found)
+        certificate = certify(CASE, found)
         assert (row.primal, row.dual, row.violation) == (certificate.primal, certificate.dual, certificate.violation)
         assert row.kernel_evaluations == 10 * row.steps
 
@@ -365,13 +365,13 @@ def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() 
 def test_of_a_run_cut_short_the_certificate_is_quick(in_a_hurry: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """From float32 kernel values, by the clock; where the steps were counted nobody waits."""
     asked: list[str] = []
-    real = base.certify
+    real = looks.certify
 
     def noted(problem: Problem, found: Solution, precision: Any = "f8") -> Certificate:
         asked.append(precision)
         return real(problem, found, precision)
 
-    monkeypatch.setattr(base, "certify", noted)
+    monkeypatch.setattr(looks, "certify", noted)
     go(scripted(clock=clock, step_s=0.01), Limits(time_limit_s=1.0) if in_a_hurry else Limits(max_iter=100))
     assert asked == ["f4" if in_a_hurry else "f8"]
 
