@@ -98,6 +98,7 @@ SHARED = {
         "smo_state",
         "smo_together",
         "smo_w",
+        "looks",
         "stops",
     },
     "io": {"descriptors", "files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits", "doubles", "texts"},

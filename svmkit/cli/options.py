@@ -209,7 +209,7 @@ _COURSE = (
         "--time-limit",
         type=float,
         metavar="S",
-        help="Stop after S seconds of training; reading and the certificate are not counted.",
+        help="Stop after S seconds of training; reading, certificates and held-out errors are not counted.",
     ),
     config_option(
         "patience",

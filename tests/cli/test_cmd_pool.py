@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,14 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
     assert running.returncode == 130
     assert "stopped (INTERRUPTED): 9 labels of the pool" in err
     assert read_model(str(model)).n_support > 0
+
+
+def test_a_command_that_does_not_end_is_not_waited_for_once_its_answer_is_given_up(pool: Path, model: Path) -> None:
+    deaf = "trap '' TERM; while :; do sleep 0.1; done"
+    began = time.monotonic()
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", deaf, "--time-limit", 0.5, "/dev/null", model)
+    assert done.returncode == 0
+    assert time.monotonic() - began < 4  # five seconds are for those that are at their end
 
 
 def test_a_standard_input_that_cannot_be_read_is_told(pool: Path, model: Path) -> None:

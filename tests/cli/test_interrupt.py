@@ -140,6 +140,15 @@ def test_before_training_there_is_nothing_to_save(signum: int, code: int, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_before_the_first_step_an_older_model_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, model = write_blobs(tmp_path / "d"), tmp_path / "m"
+    model.write_text("the old model\n")
+    monkeypatch.setattr(Interrupts, "interrupted", lambda self: True)
+    done = svmkit("train", data, model)
+    assert done.stderr == "svmkit: stopped before a step was taken; nothing was written\n"
+    assert model.read_text() == "the old model\n"
+
+
 @pytest.mark.parametrize(
     ("entry", "module"),
     [
