@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,7 +41,7 @@ def run(
         beyond = [str(dim) for dim in dims if dim > dataset.n]
         if beyond and config.map != "fourier" and not quiet:
             reporter.note(f"nystroem is left out with {', '.join(beyond)} features: only {dataset.n} rows can be landmarks")
-        for row in _measured(dataset, config, dims, sample, reporter.warn):
+        for row in _measured(dataset, config, dims, sample, reporter):
             found.append(row)
             reporter.show(lambda elapsed, row=row: f"{elapsed:.1f} s, {row['map']} with {row['dim']} features")  # type: ignore[misc]
     if not found:
@@ -66,7 +67,7 @@ def _kinds(config: TrainConfig, indefinite: bool) -> list[tuple[str, dict[str, A
 
 
 def _measured(
-    dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample: int, warn: Callable[[str], None]
+    dataset: Dataset, config: TrainConfig, dims: Sequence[int], sample: int, reporter: Reporter
 ) -> Iterator[dict[str, Any]]:
     """One map and number of features after another, with its errors; no more landmarks than rows.
 
@@ -87,11 +88,12 @@ def _measured(
             if settings["map"] == "nystroem" and dim > rows.n:
                 continue
             try:
-                made = maps.fit(rows, kernel, replace(config, dim=dim, **settings), dataset.y)
+                made = maps.fit(rows, kernel, replace(config, dim=dim, **settings), dataset.y, reporter.doing)
             except TooLargeError as error:
-                warn(f"{name} is left out with {dim} features: {error}")
+                reporter.warn(f"{name} is left out with {dim} features: {error}")
                 continue
-            yield {"map": name, "dim": dim, "features": made.dim, **errors(made, some, K)._asdict()}
+            found = reporter.during(f"{name} with {dim} features is measured", partial(errors, made, some, K))
+            yield {"map": name, "dim": dim, "features": made.dim, **found._asdict()}
 
 
 def _table(found: list[dict[str, Any]]) -> str:

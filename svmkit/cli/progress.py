@@ -70,7 +70,7 @@ class Reporter:
         """``work()``, with ``what`` is being done shown meanwhile."""
         from svmkit.parallel import attended
 
-        return work() if self.quiet else attended(work, lambda: self.doing(what))
+        return attended(work, lambda: self.doing(what))
 
     def note(self, text: str) -> None:
         """A line of its own."""
