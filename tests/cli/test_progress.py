@@ -10,7 +10,7 @@ import pytest
 from svmkit import _jit, _store
 from svmkit.cli import cold_start, progress
 from svmkit.cli.cold_start import ColdStart
-from svmkit.cli.progress import Reporter
+from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
 from svmkit.trace import Progress
 
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 def test_plain_lines_come_every_five_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(False) as reporter:
-        machines = reporter.machines(1, TrainConfig())
+        machines = MachineProgress(reporter, 1, TrainConfig())
         for _ in range(48):  # 12 s
             clock.now += 0.25
             machines.progress(0.0, Progress(1234, 5, 0.25, n_support=17))
@@ -50,7 +50,7 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
     monkeypatch.setenv("COLUMNS", "40")
     with Reporter(False) as reporter:
         assert reporter.live
-        machines = reporter.machines(3, TrainConfig(max_iter=2000, time_limit_s=60))
+        machines = MachineProgress(reporter, 3, TrainConfig(max_iter=2000, time_limit_s=60))
         machines.done(1, None)
         for _ in range(10):
             clock.now += 1
@@ -66,7 +66,7 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
 def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(False) as reporter:
         clock.now += 10
-        machines = reporter.machines(1, TrainConfig(max_iter=2000, time_limit_s=60))
+        machines = MachineProgress(reporter, 1, TrainConfig(max_iter=2000, time_limit_s=60))
         machines.progress(9.0, Progress(1234, 5, nan, n_support=17))
     assert capsys.readouterr().err == (
         "svmkit: 10.0 s, 1,234 iterations, 17 support vectors, at most 766 iterations left, at most 51 s left\n"
@@ -82,21 +82,21 @@ def test_what_a_solver_stops_by_has_its_name(
 ) -> None:
     with Reporter(False) as reporter:
         clock.now += 10
-        reporter.machines(1, TrainConfig(eps=0.01)).progress(9.0, progress)
+        MachineProgress(reporter, 1, TrainConfig(eps=0.01)).progress(9.0, progress)
     assert capsys.readouterr().err == f"svmkit: 10.0 s, 9 iterations, {said} (stops at 0.01), 0 support vectors\n"
 
 
 def test_a_limit_that_is_passed_leaves_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(False) as reporter:
         clock.now += 10
-        reporter.machines(1, TrainConfig(max_iter=10, time_limit_s=5)).progress(9.0, Progress(12, 5, nan, n_support=1))
+        MachineProgress(reporter, 1, TrainConfig(max_iter=10, time_limit_s=5)).progress(9.0, Progress(12, 5, nan, n_support=1))
     assert capsys.readouterr().err.endswith("1 support vector, at most 0 iterations left, at most 0 s left\n")
 
 
 def test_machines_that_are_done_are_counted_where_they_are_several(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     for total in (1, 30):
         with Reporter(False) as reporter:
-            machines = reporter.machines(total, TrainConfig())
+            machines = MachineProgress(reporter, total, TrainConfig())
             for count in (1, 7):
                 clock.now += 10
                 machines.done(count, None)
@@ -106,7 +106,7 @@ def test_machines_that_are_done_are_counted_where_they_are_several(clock: Clock,
 def test_quiet_shows_warnings_only(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(True) as reporter:
         clock.now += 100
-        reporter.machines(1, TrainConfig()).progress(0.0, Progress(1, 1))
+        MachineProgress(reporter, 1, TrainConfig()).progress(0.0, Progress(1, 1))
         reporter.warn("WARNING: mind this")
     assert capsys.readouterr().err == "svmkit: warning: mind this\n"
 
