@@ -228,10 +228,11 @@ def reduced_landmarks(
         return lambda step, left: say(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
 
     big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted, on_progress=trained).model
-    heed(f"landmarks: {config.dim:,} of {big.n_support:,} support vectors to begin with")
     if big.n_support == 0:
         return None
+    doing = f"landmarks: {config.dim:,} of {big.n_support:,} support vectors to begin with"
+    heed(doing)
     try:
-        return maps.heeded(lambda say: compress(big, config.dim, config.seed, on_step=told(say)).rows, heed)
+        return maps.heeded(doing, lambda say: compress(big, config.dim, config.seed, on_step=told(say)).rows, heed)
     except UsageError as reason:
         raise UsageError(f"--dim {config.dim}: {reason}") from None

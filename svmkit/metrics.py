@@ -100,9 +100,15 @@ def mean_squared_error(truth: Floats, predicted: Floats) -> float:
 
 
 def squared_correlation(truth: Floats, predicted: Floats) -> float:
-    """Squared correlation coefficient; nan if either side is constant."""
-    if len(truth) == 0 or np.ptp(truth) == 0 or np.ptp(predicted) == 0:
+    """Squared correlation coefficient; nan if either side is constant, or too large for differences."""
+    if len(truth) == 0 or (truth == truth[0]).all() or (predicted == predicted[0]).all():
         return nan
     with np.errstate(over="ignore", invalid="ignore"):
-        p, t = predicted - predicted.mean(), truth - truth.mean()
-        return float((p @ t) ** 2 / ((p @ p) * (t @ t)))
+        p, t = _without_mean(predicted), _without_mean(truth)
+        return float(np.minimum(1.0, (p @ t) ** 2 / ((p @ p) * (t @ t))))
+
+
+def _without_mean(values: Floats) -> Floats:
+    """``values`` less their mean, divided by the largest of these, so that squares stay in range."""
+    rest = values - values.mean()
+    return np.asarray(rest / np.abs(rest).max())

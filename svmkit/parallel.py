@@ -83,7 +83,9 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     finished = threading.Semaphore(0)
 
     def task() -> None:
+        _own.left = left  # of what is attended inside a piece, too
         take_pieces()
+        _own.left = None
         finished.release()
 
     workers = _workers(n_workers)
@@ -128,19 +130,23 @@ def attended(work: Callable[[], T], poll: Callable[[], object]) -> T:
         finally:
             ended.set()
 
+    started = True
     try:
-        threading.Thread(target=run, daemon=True, name="svmkit-attended").start()
-    except RuntimeError:  # the system has no more threads for this process
-        return work()
-    try:
-        while not ended.wait(_LOOK_S):
+        try:
+            # no daemon: an interpreter that ends waits for it, as the work may be in the midst of native code
+            threading.Thread(target=run, name="svmkit-attended").start()
+        except RuntimeError:  # the system has no more threads for this process
+            started = False
+        while started and not ended.wait(_LOOK_S):
             _stay(before)
             poll()
     except BaseException:
         left.set()
         raise
+    if not started:
+        return work()
     if errors:
-        raise errors[0]
+        raise errors.pop()
     return found[0]
 
 

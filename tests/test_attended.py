@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from svmkit import parallel
+from svmkit import maps, parallel
+from svmkit.errors import Abandoned
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +91,76 @@ def test_without_a_thread_of_its_own_attended_work_is_done_all_the_same(monkeypa
 
     monkeypatch.setattr(threading.Thread, "start", start)
     assert parallel.attended(lambda: 5, lambda: None) == 5
+
+
+def test_who_attends_inside_work_that_is_left_leaves_too() -> None:
+    ended, inner = threading.Event(), []
+
+    def work() -> None:
+        try:
+            parallel.attended(lambda: ended.wait(60), lambda: None)
+        except BaseException as error:
+            inner.append(type(error))
+            raise
+
+    def poll() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel.attended(work, poll)
+    for _ in range(100):
+        if inner:
+            break
+        time.sleep(0.05)
+    ended.set()
+    assert inner == [parallel.Left]
+
+
+def test_what_is_being_done_is_said_again_while_nothing_is_said() -> None:
+    """From the first, and on the thread that waits, which may raise what ends it."""
+    heard: list[str] = []
+
+    def work(say: Callable[[str], None]) -> int:
+        time.sleep(0.35)
+        say("more")
+        say("most")
+        time.sleep(0.35)
+        return 5
+
+    assert maps.heeded("some", work, heard.append) == 5
+    assert heard.count("some") >= 2
+    assert heard.count("more") == 1
+    assert heard[-1] == "most"
+    assert heard.count("most") >= 2
+
+    def stop(doing: str) -> None:
+        raise Abandoned(doing)
+
+    with pytest.raises(Abandoned, match="some"):
+        maps.heeded("some", work, stop)
+
+
+def test_python_may_end_while_work_that_was_left_is_in_native_code() -> None:
+    """As under a profiler, where svmkit ends as other programs do."""
+    code = """if True:
+        import sys
+        import svmkit.cli
+        import numpy as np
+        from svmkit import parallel
+        from svmkit.data import Rows
+        from svmkit.engine.kernels import cross_apply
+        from svmkit.problem import RBF, Kernel
+
+        rows = Rows.from_dense(np.random.default_rng(0).normal(size=(50000, 10)))
+
+        def work():
+            while True:
+                cross_apply(rows, rows, Kernel(RBF, 0.1), np.ones((50000, 1)))
+
+        def poll():
+            sys.exit(3)
+
+        parallel.attended(work, poll)
+    """
+    for _ in range(3):
+        assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 3

@@ -85,7 +85,10 @@ def test_regression_figures() -> None:
         assert math.isnan(metrics.squared_correlation(truth, constant))
         assert math.isnan(metrics.squared_correlation(constant, truth))
     assert metrics.mean_squared_error(np.array([1e155]), np.zeros(1)) == math.inf
-    assert math.isnan(metrics.squared_correlation(np.array([1e155, 1.0]), np.array([1.0, 2.0])))
+    for size in (1e-100, 1e78, 1e155):
+        assert_allclose(metrics.squared_correlation(size * truth, size * predicted), np.corrcoef(truth, predicted)[0, 1] ** 2)
+    assert metrics.squared_correlation(1e15 + np.arange(3.0), np.arange(3.0)) == 1
+    assert math.isnan(metrics.squared_correlation(np.array([1.7e308, 1.7e308, -1.7e308]), np.arange(3.0)))
 
 
 def test_nothing_is_nan() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -57,21 +56,23 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
         files.begin(threads, reporter)
         machine, dataset = files.read_model_and_data(model, data, reporter)
         with atomic_output(output) as out:
-            write = _write_labels if kind == "label" else partial(_write_decisions, kind=kind)
-            labels = reporter.during(f"answers to {dataset.n:,} examples", lambda: write(machine, dataset, out))
+            if kind == "label":
+                labels = _write_labels(machine, dataset, out, reporter)
+            else:
+                labels = _write_decisions(machine, dataset, kind, out, reporter)
         if not quiet:
             reporter.note(_score(machine, dataset, labels))
 
 
-def _write_labels(model: Model, dataset: Dataset, out: Output) -> Floats:
+def _write_labels(model: Model, dataset: Dataset, out: Output, reporter: Reporter) -> Floats:
     from svmkit.model import answers
 
-    labels = answers(model, dataset.rows)
+    labels = reporter.during(_doing(dataset), lambda: answers(model, dataset.rows))
     _write_lines(_label_lines(model, labels), out)
     return labels
 
 
-def _write_decisions(model: Model, dataset: Dataset, out: Output, kind: str) -> Floats:
+def _write_decisions(model: Model, dataset: Dataset, kind: str, out: Output, reporter: Reporter) -> Floats:
     """Some rows at a time: of many classes decision values take far more room than the data."""
     import numpy as np
 
@@ -80,11 +81,15 @@ def _write_decisions(model: Model, dataset: Dataset, out: Output, kind: str) -> 
     parts, labels = decisions_by_part(model, dataset.rows), []  # refuses what cannot be before anything is written
     if kind == "all":
         _write_lines([_header(model)], out)
-    for decisions in parts:
+    while (decisions := reporter.during(_doing(dataset), lambda: next(parts, None))) is not None:
         labels.append(predict(model, decisions))
         of_rows = _number_lines(decisions, " ") if kind == "decision" else _all_lines(model, labels[-1], decisions)
         _write_lines(of_rows, out)
     return np.concatenate(labels)
+
+
+def _doing(dataset: Dataset) -> str:
+    return f"answers to {dataset.n:,} examples"
 
 
 def _write_lines(lines: Iterable[str], out: Output) -> None:

@@ -67,7 +67,7 @@ class Reporter:
         self.show(lambda elapsed: f"{elapsed:.1f} s, {what}")
 
     def during(self, what: str, work: Callable[[], T]) -> T:
-        """``work()``, with ``what`` is being done shown meanwhile."""
+        """``work()``, with ``what`` is being done shown meanwhile. It must write nothing: a signal leaves it to itself."""
         from svmkit.parallel import attended
 
         return attended(work, lambda: self.doing(what))

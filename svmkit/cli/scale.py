@@ -85,7 +85,7 @@ def command(
         _refuse_lost(output, dataset, scaling)
         if save is not None:
             write_ranges(save, scaling)
-        reporter.during(f"{dataset.n:,} examples scaled and written", lambda: _write(output, dataset, scaling))
+        _write(output, dataset, scaling, reporter)
         before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
@@ -104,7 +104,7 @@ def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
         raise OutputError(f"can't write {where}: scaled {what} leave the range of doubles; nothing was overwritten")
 
 
-def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
+def _write(output: str, dataset: Dataset, scaling: Scaling, reporter: Reporter) -> None:
     """Writes ``dataset``, its labels scaled, its rows placed."""
     from svmkit.cli.scaled_text import Words, scaled_lines
     from svmkit.io.files import atomic_output
@@ -114,6 +114,7 @@ def _write(output: str, dataset: Dataset, scaling: Scaling) -> None:
     with atomic_output(output) as out:
         for lines in scaled_lines(dataset.rows, scaling, words):
             out.write(lines)
+            reporter.doing(f"{dataset.n:,} examples are scaled and written")
 
 
 def _texts(values: Floats) -> Texts:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmkit import maps
 from svmkit.config import KERNELS, SVM_TYPES
@@ -34,6 +35,8 @@ Style = Literal["native", "libsvm"]
 Format = Callable[[Floats], Texts]
 #: Texts of coefficients, indices and values that are held at a time.
 _TEXTS_AT_A_TIME = 1 << 18
+#: Bytes at a file's end that are searched for its last line.
+_TAIL = 4096
 
 _INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 _NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
@@ -323,8 +326,7 @@ def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: 
     """Coefficients (total, n_coef) and support vectors from ``text[at:]``."""
     first = header.line("SV").number + 1
     body = np.frombuffer(text, dtype=np.uint8)[at:]
-    while len(body) and body[-1] == ord("\n") and (len(body) == 1 or body[-2] == ord("\n")):
-        body = body[:-1]  # blank lines at the end, as an editor leaves them
+    body = body[: _end_of_lines(body)]
     if len(body) and body[-1] != ord("\n"):
         header.fail(first + count_newlines(body, len(body)), "the file ends within this line: it was cut short")
     try:
@@ -338,6 +340,16 @@ def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: 
         header.fail(first + total, f"`total_sv` is {total}, but more lines follow, {n} in all")
     rows = Rows(found.data, found.indices, found.indptr, found.max_index)
     return found.leading, _serial_rows(rows, header, first) if kernel.kind == PRECOMPUTED else rows
+
+
+def _end_of_lines(body: NDArray[np.uint8]) -> int:
+    """Where the last line with something in it ends, blank ones after it being an editor's; the whole if it has no end."""
+    tail = body[-_TAIL:].tobytes()
+    before, filled = len(body) - len(tail), len(tail.rstrip())
+    if not before and not filled:
+        return 0
+    end = tail.find(b"\n", filled)
+    return len(body) if end < 0 else before + end + 1
 
 
 def _serial_rows(rows: Rows, header: _Header, first: int) -> Rows:

@@ -66,27 +66,26 @@ def fit(
     options: dict[str, Any] = {"orthogonal": config.orthogonal}
     if config.map == "nystroem":
         options = {"landmarks": config.landmarks, "cut": config.cut, "labels": labels, "points": points}
-    made: FeatureMap = heeded(lambda say: module.fit(rows, kernel, config.dim, config.seed, heed=say, **options), heed)
+    doing = f"a {config.map} map of {config.dim:,} features is made"
+    made: FeatureMap = heeded(doing, lambda say: module.fit(rows, kernel, config.dim, config.seed, heed=say, **options), heed)
     return made
 
 
-def heeded(work: Callable[[Callable[[str], None]], T], heed: Callable[[str], None]) -> T:
-    """``work(say)``, with ``heed`` called on this thread with each text that is said, and the last one again while nothing is:
-    the work may be one long call of a library.
+def heeded(doing: str, work: Callable[[Callable[[str], None]], T], heed: Callable[[str], None]) -> T:
+    """``work(say)``, with ``heed`` called on this thread with each text that is said, and the last one again while nothing is,
+    at first ``doing``: the work may be one long call of a library.
     """
     said: queue.SimpleQueue[str] = queue.SimpleQueue()
-    last = ""
 
     def listen() -> None:
-        nonlocal last
+        nonlocal doing
         while not said.empty():
-            last = said.get()
-            heed(last)
+            doing = said.get()
+            heed(doing)
 
     def poll() -> None:
         listen()
-        if last:
-            heed(last)
+        heed(doing)
 
     made = attended(lambda: work(said.put), poll)
     listen()

@@ -149,6 +149,35 @@ def test_before_the_first_step_an_older_model_is_left(tmp_path: Path, monkeypatc
     assert model.read_text() == "the old model\n"
 
 
+@pytest.mark.parametrize("command", ["predict", "scale"])
+def test_writing_to_who_does_not_read_ends_by_a_signal(command: str, tmp_path: Path) -> None:
+    """As in ``svmkit predict … | less``."""
+    data = write_blobs(tmp_path / "d")
+    assert svmkit("train", "-q", data, tmp_path / "m").returncode == 0
+    (tmp_path / "many").write_bytes(data.read_bytes() * 2000)
+    args = ["predict", "--output", "decision", "many", "m"] if command == "predict" else ["scale", "many"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "svmkit", *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.read(1)  # the pipe fills up from now on
+        time.sleep(0.3)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=20) == 130
+
+
+def test_a_file_that_is_written_when_a_signal_comes_leaves_nothing(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    (tmp_path / "many").write_bytes(data.read_bytes() * 5000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "svmkit", "scale", "many", "out"], cwd=tmp_path, stderr=subprocess.DEVNULL
+    ) as running:
+        wait_for(lambda: any(path.name.startswith(".svmkit-") for path in tmp_path.iterdir()), running)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=20) == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "many"]
+
+
 @pytest.mark.parametrize(
     ("entry", "module"),
     [

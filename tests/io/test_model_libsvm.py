@@ -130,7 +130,7 @@ HEAD = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 
         (HEAD + BODY).replace("\n", "\r\n"),
         HEAD.replace("rho 0.1", "  rho\t0.1  \n") + BODY,
         HEAD.replace("gamma", "coef0 3\ngamma") + BODY,  # a number that this kernel does not use
-        HEAD + BODY + "\n\n",
+        HEAD + BODY + "\n \r\n",
     ],
     ids=["keys in another order", "CRLF", "blanks and an empty line", "unused key", "empty lines at the end"],
 )
