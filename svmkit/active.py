@@ -245,7 +245,7 @@ class _Course:
         progress, holdout = self.progress(), self.holdout
         error = float("nan")
         if holdout is not None:
-            error = float(np.mean(answers(self.learner.model(), holdout.rows) != np.trunc(holdout.y)))
+            error = float(np.mean(answers(self.learner.model(), holdout.rows) != holdout.classes))
         row = ActiveRow(self.clock.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
         self.on_row(row)
         return row

@@ -176,6 +176,11 @@ class Dataset:
             source=self.source,
         )
 
+    @property
+    def classes(self) -> Floats:
+        """Labels as classification takes them, LIBSVM's way (n,): what is before the point; nan where unknown."""
+        return np.trunc(self.y)
+
     @cached_property
     def weights(self) -> Floats:
         """``weight``, or ones."""

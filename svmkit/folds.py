@@ -83,7 +83,7 @@ def cross_validate(
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
     if not every_fold:  # svm-train says in each what is not in it
-        label_factors(config, np.unique(np.trunc(dataset.y)), on_warning)
+        label_factors(config, np.unique(dataset.classes), on_warning)
     began = time.perf_counter()
 
     def validate(number: int, turn: Turn) -> None:
@@ -92,7 +92,7 @@ def cross_validate(
         others = np.concatenate([split.order[:first], split.order[last:]])
         if interrupted() or not dataset.weights[others].any() or (len(held_out) == 0 and not every_fold):
             return
-        own = config if every_fold else _with_weights_of(np.unique(np.trunc(dataset.y[others])), config)
+        own = config if every_fold else _with_weights_of(np.unique(dataset.classes[others]), config)
         heard = later(on_progress, time.perf_counter() - began)
         found = fit(
             dataset.take(others),

@@ -82,7 +82,7 @@ def map_data(
     raise what ends it.
     """
     rows = dataset.rows if len(used) == dataset.n else dataset.rows.take(used)
-    made = maps.fit(rows, kernel, config, np.trunc(dataset.y[used]), heed, points=points)
+    made = maps.fit(rows, kernel, config, dataset.classes[used], heed, points=points)
     training = _mapped(dataset, made, config.constant, heed)
     held_out = None if holdout is None else _mapped(holdout, made, config.constant, heed)
     return Mapped(made, training, held_out)

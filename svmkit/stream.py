@@ -214,7 +214,7 @@ class _Course:
 def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
     """Each example's position in ``labels``, up to the first that cannot be learned, and what is wrong with that, and where."""
     data = chunk.dataset
-    cut = np.trunc(data.y)
+    cut = data.classes
     order = np.argsort(labels)
     place = np.minimum(np.searchsorted(labels, cut, sorter=order), len(labels) - 1)
     classes: Ints = order[place]

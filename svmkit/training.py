@@ -190,7 +190,7 @@ def _holdout_error(
     """
     if holdout is None:
         return None
-    y = np.trunc(holdout.y)
+    y = holdout.classes
     known = np.isin(y, labels if pair.negative == REST else labels[[pair.positive, pair.negative]])
     index = np.arange(holdout.n) if len(labels) == 2 else np.flatnonzero(known)
     rows, is_positive, is_other = holdout.rows.take(index), y[index] == labels[pair.positive], ~known[index]

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,20 @@ from svmkit.errors import Abandoned
 def _all_cores_again() -> object:
     yield
     parallel.use_threads(0)
+
+
+def left_at_once(work: Callable[[], object], ended: list[Any]) -> None:
+    """Attends ``work`` and leaves it; comes back once it has said in ``ended`` how it ended."""
+
+    def poll() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel.attended(work, poll)
+    for _ in range(100):
+        if ended:
+            break
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -48,15 +63,7 @@ def test_attended_work_that_is_left_ends_before_its_next_piece(threads: int) -> 
         except BaseException as error:
             errors.append(error)
 
-    def poll() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        parallel.attended(work, poll)
-    for _ in range(100):
-        if errors:
-            break
-        time.sleep(0.05)
+    left_at_once(work, errors)
     assert [type(error) for error in errors] == [parallel.Left]
     assert len(begun) < 100
     parallel.run_pieces(begun.append, 5)  # the pool lives on
@@ -103,15 +110,7 @@ def test_who_attends_inside_work_that_is_left_leaves_too() -> None:
             inner.append(type(error))
             raise
 
-    def poll() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        parallel.attended(work, poll)
-    for _ in range(100):
-        if inner:
-            break
-        time.sleep(0.05)
+    left_at_once(work, inner)
     ended.set()
     assert inner == [parallel.Left]
 

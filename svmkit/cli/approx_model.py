@@ -12,7 +12,7 @@ from svmkit.cli.progress import Reporter
 from svmkit.cli.report import to_json
 
 if TYPE_CHECKING:
-    from svmkit.data import Rows
+    from svmkit.data import Dataset, Rows
     from svmkit.model import Model
 
 #: Each predict time is the best of so many, of those that begin within so many seconds.
@@ -52,7 +52,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
             "flipped_labels": changed.flipped,
         }
         if dataset is not None and big.labels is not None:
-            report["errors"] = [_errors(one, dataset.rows, dataset.y) for one in (big, small)]
+            report["errors"] = [_errors(one, dataset) for one in (big, small)]
         elif dataset is not None and changed.flipped is None:
             report["mse"] = [mean_squared_error(dataset.y, answers(one, dataset.rows)) for one in (big, small)]
         if as_json:
@@ -75,12 +75,10 @@ def _predict_seconds(model: Model, rows: Rows) -> float:
     return best
 
 
-def _errors(model: Model, rows: Rows, y: Any) -> int:
-    import numpy as np
-
+def _errors(model: Model, dataset: Dataset) -> int:
     from svmkit.model import answers
 
-    return int((answers(model, rows) != np.trunc(y)).sum())
+    return int((answers(model, dataset.rows) != dataset.classes).sum())
 
 
 def _lines(report: dict[str, Any], where: str) -> list[str]:

@@ -17,8 +17,6 @@ def cross_validate(
     data: str, config: TrainConfig, n_folds: int, *, balance: str | None, as_json: bool, quiet: bool, strict: bool
 ) -> int:
     """Prints the accuracy; the exit code. A time limit is shared evenly among the folds."""
-    import numpy as np
-
     from svmkit import folds
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
     from svmkit.fit import check
@@ -51,7 +49,7 @@ def cross_validate(
     if unfinished:
         reasons = ", ".join(sorted(set(unfinished)))
         reporter.warn(f"in {len(unfinished)} of {n_folds} folds training stopped before the tolerance ({reasons})")
-    right = predicted == np.trunc(dataset.y)  # classes are integers, as in training
+    right = predicted == dataset.classes
     if as_json:
         scores = {"accuracy": right.mean(), "error": (~right).mean()}
         click.echo(report.to_json({"folds": n_folds, "n": dataset.n, **scores, "unfinished": len(unfinished)}))

@@ -88,7 +88,7 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
             "mse": metrics.mean_squared_error(dataset.y, values),
             "squared_correlation": metrics.squared_correlation(dataset.y, values),
         }
-    truth = np.trunc(dataset.y)
+    truth = dataset.classes
     answers, decisions = _answers(model, dataset.rows, truth)
     own = np.array([1, -1]) if model.labels is None else model.labels
     counts = metrics.confusion(truth, answers, own)

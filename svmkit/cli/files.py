@@ -94,7 +94,7 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
 
 def _against_all(path: str, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> Dataset:
     """The held-out data in a file, with kernel values against every example where the kernel is precomputed."""
-    held_out = read_held_out(path, dataset.y, reporter, precomputed=config.kernel == "precomputed")
+    held_out = read_held_out(path, dataset.classes, reporter, precomputed=config.kernel == "precomputed")
     needed, there = int(dataset.rows.serial.max(initial=0)), held_out.rows.gram.shape[1]
     if held_out.n and needed > there:
         detail = f"{path}: has kernel values against training rows up to {there}, but there are rows up to {needed} to train on"
@@ -107,8 +107,7 @@ def read_held_out(path: str, known: Floats | Ints, reporter: Reporter, *, precom
     import numpy as np
 
     held_out = read_data(path, reporter, precomputed=precomputed)
-    other = np.trunc(held_out.y)
-    other = other[~np.isin(other, np.trunc(known))]
+    other = held_out.classes[~np.isin(held_out.classes, known)]
     if len(other):
         what = f"{path}: {len(other):,} of {held_out.n:,} labels, such as {other[0]:g}, are none of those trained on"
         reporter.warn(f"{what}; they count as errors")

@@ -138,11 +138,9 @@ def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]
 
 def _score(model: Model, dataset: Dataset, labels: Floats) -> str:
     """How the labels of the data compare."""
-    import numpy as np
-
     from svmkit import metrics
 
     if model.svm_type in ("epsilon_svr", "nu_svr"):
         return f"mean squared error {metrics.mean_squared_error(dataset.y, labels):g} over {dataset.n:,} examples"
-    right = int((labels == np.trunc(dataset.y)).sum())  # classes are integers, as in training
+    right = int((labels == dataset.classes).sum())
     return f"accuracy {100 * right / max(1, dataset.n):g} % ({right:,} of {dataset.n:,})"

@@ -70,12 +70,10 @@ def held_out(values: dict[str, Any], error: float, n: int) -> str:
 
 def error_on(model: Model, data: Dataset) -> float:
     """The share of ``data`` that the model, a classifier, answers wrongly; labels are cut to integers, as training does."""
-    import numpy as np
-
     from svmkit.metrics import error
     from svmkit.model import answers
 
-    return error(np.trunc(data.y), answers(model, data.rows))
+    return error(data.classes, answers(model, data.rows))
 
 
 def to_json(report: dict[str, Any]) -> str:
