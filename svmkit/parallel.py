@@ -10,7 +10,6 @@ import contextvars
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from math import ceil
@@ -22,8 +21,6 @@ T = TypeVar("T")
 
 #: How long a waiting thread goes without looking whether it is still wanted.
 _LOOK_S = 0.1
-#: How long who has given up still waits for what may be all but done.
-_PATIENCE_S = 1.0
 #: Threads at most, whatever is asked for: each has a stack, and takes time to start.
 _MOST = 1024
 
@@ -154,12 +151,11 @@ class _GivenUp(Exception):
     pass
 
 
-def patiently(work: Callable[[], T], given_up: Callable[[], bool]) -> T | None:
-    """``work()``, but None where it takes longer than a second and ``given_up()`` then."""
-    began = time.monotonic()
+def unless(given_up: Callable[[], bool], work: Callable[[], T]) -> T | None:
+    """``work()``, attended; None once ``given_up()``, which is asked ten times a second."""
 
     def poll() -> None:
-        if given_up() and time.monotonic() - began > _PATIENCE_S:
+        if given_up():
             raise _GivenUp
 
     try:

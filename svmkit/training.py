@@ -20,7 +20,6 @@ from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
 from svmkit.solvers.base import Solver, SolverResult, Together, not_begun, run
-from svmkit.solvers.looks import unless_long
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
 from svmkit.trained import Part, Trained, TrainedTogether
@@ -131,7 +130,7 @@ class Training:
             interrupted=lambda: self._interrupted(turn),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=self.listeners.on_trace,
-            holdout_error=_holdout_error(self.holdout, self.labels, pair, self.kernel, lambda: self._interrupted(turn)),
+            holdout_error=_holdout_error(self.holdout, self.labels, pair, self.kernel),
         )
         result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
         part = Trained(pair.examples, result, since_s)
@@ -180,13 +179,10 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
 
 
-def _holdout_error(
-    holdout: Dataset | None, labels: Ints, pair: Pair, kernel: Kernel, interrupted: Callable[[], bool]
-) -> Callable[[Solution], float] | None:
+def _holdout_error(holdout: Dataset | None, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float] | None:
     """The share of the held-out examples, if any, of the machine's own classes that a solution puts on the wrong side.
 
-    Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors. nan where
-    that takes long and is given up.
+    Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors.
     """
     if holdout is None:
         return None
@@ -198,10 +194,7 @@ def _holdout_error(
     def error(solution: Solution) -> float:
         if len(index) == 0:
             return float("nan")
-        values, coef = len(index) * len(solution.coef), solution.coef[:, None]
-        response = unless_long(values, lambda: cross_apply(rows, solution.basis, kernel, coef)[:, 0], interrupted)
-        if response is None:
-            return float("nan")
+        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0]
         return float(np.mean(is_other | ((response - solution.rho > 0) != is_positive)))
 
     return error

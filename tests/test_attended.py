@@ -83,13 +83,12 @@ def test_attended_work_keeps_what_is_said_of_floating_point_errors() -> None:
         assert parallel.attended(lambda: np.array([1e308]) * 10, lambda: None) == np.inf
 
 
-def test_work_is_given_up_after_a_second_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_PATIENCE_S", 0.3)
-    ended = threading.Event()
-    assert parallel.patiently(lambda: time.sleep(0.15) or 7, lambda: True) == 7
-    assert parallel.patiently(lambda: ended.wait(60), lambda: True) is None
+def test_work_is_given_up_once_that_is_said() -> None:
+    ended, asked = threading.Event(), []
+    assert parallel.unless(lambda: len(asked) > 2, lambda: asked.append(1) or time.sleep(0.3) or 7) == 7
+    assert parallel.unless(lambda: asked.append(1) or len(asked) > 3, lambda: ended.wait(60)) is None
+    assert len(asked) == 4
     ended.set()
-    assert parallel.patiently(lambda: time.sleep(0.5) or 7, lambda: False) == 7
 
 
 def test_without_a_thread_of_its_own_attended_work_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

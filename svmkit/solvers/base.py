@@ -253,7 +253,7 @@ def run(
         return _not_begun(problem, status, looks)
     clock = Clock()
     state = solver.start(problem, options, eps, seed)
-    watch = Patience(limits.patience, holdout_error, problem.n)
+    watch = Patience(limits.patience, None if holdout_error is None else looks.error, problem.n)
     budget = 1
     while status is None:
         allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
@@ -276,6 +276,7 @@ def run(
         elif call_s < CALL_S / 2 and allowed == budget:
             growth = 2 if on_trace is not None else _growth(call_s)  # a trace has a row wherever work has doubled
             budget = growth * min(budget, max(1, taken))  # fewer where the next ones are not like these
+    looks.begin_last()
     best = watch.best if status is Status.EARLY_STOP else None
     found = best or solver.solution(state)
     seconds = clock.seconds()

@@ -5,25 +5,20 @@ They may take far longer than a call of the solver. Then they are made while som
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from math import nan
-from typing import TypeVar
+from math import inf, nan
 
 from svmkit.certificate import Certificate, certify
 from svmkit.engine.layouts import Real
-from svmkit.parallel import patiently
+from svmkit.parallel import unless
 from svmkit.problem import Problem, Solution
 from svmkit.trace import Progress, TraceRow
 
-T = TypeVar("T")
-
 #: Kernel values from which on a look takes longer than a call of the solver, and what counts as many as a value of the data.
 _LONG, _A_VALUE_OF_THE_DATA = 100_000_000, 10
-
-
-def unless_long(values: int, work: Callable[[], T], given_up: Callable[[], bool]) -> T | None:
-    """``work()``, of so many kernel values; None where it takes longer than anybody waits once ``given_up()``."""
-    return work() if values <= _LONG else patiently(work, given_up)
+#: How long who has given up the training still waits for what tells of its end, all of it together.
+_PATIENCE_S = 1.0
 
 
 class Looks:
@@ -40,16 +35,32 @@ class Looks:
     ) -> None:
         self.problem = problem
         self.on_trace = on_trace
-        self.holdout_error = holdout_error
         self.rows: list[TraceRow] = []
+        self._holdout_error = holdout_error
         self._given_up = given_up
+        self._wanted_until_s = -inf
         self._next_s = 0.0
         self._next_evaluations = 0
+
+    def begin_last(self) -> None:
+        """The training has ended: from now on looks are wanted for a while even where it was given up."""
+        self._wanted_until_s = time.monotonic() + _PATIENCE_S
+
+    def _unwanted(self) -> bool:
+        return self._given_up() and time.monotonic() > self._wanted_until_s
 
     def certificate(self, found: Solution, real: Real = "f8") -> Certificate | None:
         """Of ``found``; None where that takes longer than anybody waits."""
         values = max(self.problem.n * len(found.coef), _A_VALUE_OF_THE_DATA * len(self.problem.rows.data))
-        return unless_long(values, lambda: certify(self.problem, found, real), self._given_up)
+        if values <= _LONG:
+            return certify(self.problem, found, real)
+        return unless(self._unwanted, lambda: certify(self.problem, found, real))
+
+    def error(self, found: Solution) -> float:
+        """The held-out error of ``found``; nan where there is none, or it takes longer than anybody waits."""
+        holdout_error = self._holdout_error
+        error = None if holdout_error is None else unless(self._unwanted, lambda: holdout_error(found))
+        return nan if error is None else error
 
     def maybe(self, now: float, progress: Progress, solution: Callable[[], Solution]) -> None:
         """A row of the trace, where it is time for one."""
@@ -73,7 +84,7 @@ class Looks:
             primal=certificate.primal,
             dual=certificate.dual,
             violation=certificate.violation,
-            holdout_error=self.holdout_error(found) if self.holdout_error is not None else nan,
+            holdout_error=self.error(found),
             n_support=found.n_support,
         )
         self.rows.append(row)

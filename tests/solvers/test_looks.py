@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from zoo import named
 
-from svmkit import parallel
+from svmkit.problem import Solution
 from svmkit.solvers import looks, smo
 from svmkit.solvers.base import SolverResult, run
 from svmkit.trace import Progress, Status, TraceRow
@@ -26,7 +27,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Every look takes long, and ends with the test."""
     ended, whole = threading.Event(), looks.certify
     monkeypatch.setattr(looks, "_LONG", 0)
-    monkeypatch.setattr(parallel, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(looks, "_PATIENCE_S", 0.2)
     monkeypatch.setattr(looks, "certify", lambda *given: (ended.wait(60), whole(*given))[1])
     yield
     ended.set()
@@ -64,3 +65,43 @@ def test_a_row_of_the_trace_that_is_given_up_is_left_out(stuck: None) -> None:
     assert found.status is Status.INTERRUPTED
     assert np.isnan(rows[-1].primal)
     assert len(rows) == 2
+
+
+def held_up(ended: threading.Event, began: list[int]) -> Callable[[Solution], float]:
+    """A held-out error that is not known until the test has ended."""
+
+    def error(found: Solution) -> float:
+        began.append(1)
+        ended.wait(60)
+        return 0.5
+
+    return error
+
+
+def test_a_held_out_error_that_is_given_up_is_not_known() -> None:
+    """What is told goes on until then."""
+    ended, began, told, rows = threading.Event(), [], [], []
+    found = trained(
+        interrupted=lambda: len(told) > 4,
+        on_progress=lambda now, progress: told.extend(began),
+        on_trace=rows.append,
+        holdout_error=held_up(ended, began),
+    )
+    ended.set()
+    assert found.status is Status.INTERRUPTED
+    assert np.isnan([row.holdout_error for row in rows]).all()
+    assert np.isfinite([row.primal for row in rows]).all()
+
+
+def test_what_the_certificate_has_taken_of_the_time_for_last_looks_the_error_does_not_get(stuck: None) -> None:
+    ended, began, told, rows = threading.Event(), [], [], []
+    trained(
+        interrupted=lambda: len(told) > 0,
+        on_progress=lambda now, progress: told.append(len(began)),
+        on_trace=rows.append,
+        holdout_error=held_up(ended, began),
+    )
+    ended.set()
+    assert len(began) == 1
+    assert told.count(1) == 1
+    assert np.isnan([rows[-1].primal, rows[-1].holdout_error]).all()
