@@ -36,6 +36,8 @@ from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solut
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is
 #: worth it.
 _WORTH_A_LOOK, _MOST = 1e7, 0.75
+#: Where no more of the responses are missing, rows are copied for these alone.
+_ALL_BUT = 0.9
 #: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors; the share of itself
 #: that such a value is typically off by.
 _CLEAR, _TYPICAL_ERROR = 20.0, 5e-7
@@ -297,7 +299,7 @@ def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
     """
     given = None if problem.kernel.kind == LINEAR else solution.responses
     missing = np.arange(problem.n) if given is None else np.flatnonzero(np.isnan(given))
-    if given is None or 2 * len(missing) > problem.n:  # rows need not be copied
+    if given is None or len(missing) > _ALL_BUT * problem.n:  # rows need not be copied
         return _respond(problem, solution.basis, solution.coef, real)
     if not len(missing):
         return given

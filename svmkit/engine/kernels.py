@@ -48,7 +48,7 @@ PIECE_VALUES = 250_000
 #: A row against fewer columns takes no less time than against so many.
 LEAST_COLUMNS = 64
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
-PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 16, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
+PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 19, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
 #: The same where values are stored. The quicker the loops, the more values it takes to be worth waking a thread.
 BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.

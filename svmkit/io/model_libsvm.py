@@ -22,6 +22,7 @@ from svmkit import maps
 from svmkit.config import KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
+from svmkit.features import feature_names, places_of
 from svmkit.io.doubles import shortest, significant
 from svmkit.io.files import atomic_output, read_bytes
 from svmkit.io.sparse_text import TextError, count_newlines, parse
@@ -110,14 +111,14 @@ def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
 
 def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> bytes:
     """Lines after ``SV``."""
-    n, bounds = len(table), rows.indptr
+    n, bounds, values, features = len(table), rows.indptr, rows.data, np.zeros(1, np.int32)
     if rows.precomputed:
-        bounds, indices, values = np.arange(n + 1), np.zeros(n, np.int64), rows.serial.astype(np.float64)
+        bounds, values, which = np.arange(n + 1), rows.serial.astype(np.float64), np.zeros(n, np.int64)
     else:
-        indices, values = rows.indices.astype(np.int64), rows.data
+        features = feature_names(rows)
+        which = places_of(features, rows.indices).astype(np.int64)
     heads = by_rows(exact(table.ravel()), table.shape[1], " ")
-    distinct, which = np.unique(indices, return_inverse=True)
-    names = joined([f"{index}:" for index in distinct.tolist()])
+    names = joined([f"{number}:" for number in features.tolist()])
     nothing, none = np.zeros(len(values), np.int64), np.empty(0, np.uint8)
     return lines(heads, bounds, (nothing, nothing, np.zeros(n, np.int64)), names, which, brief(values), " ", none)
 
