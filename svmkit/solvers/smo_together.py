@@ -1,9 +1,9 @@
 """Small machines of one data set, trained together: what smo.py does with each of them, in one call.
 
-For those that smo would train on a kernel matrix that is made whole: at most 1024 variables. Kernel values that machines have
-in common are made once. A machine whose steps end by themselves, and whose solution float64 values then bear out, has the
-solution that smo would have found, bit for bit where its kernel values come from the same loop and its steps are no more than
-smo takes in a round; any other is left to smo, from the start.
+For those of at most 2048 variables, whose kernel matrices in float64 take 32 MB. Kernel values that machines have in common
+are made once. A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo
+would have found, bit for bit where smo makes the matrix whole too, by the same loop, and its steps are no more than smo takes
+in a round; any other is left to smo, from the start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded, is_close
 from svmkit.solvers.smo_state import rhos_of
 
+#: Variables of a machine at most.
+MOST_VARIABLES = 2048
 #: Steps of a machine, by a high guess: so many a variable, but always as many as the second number. Most take one a variable
 #: or fewer.
-_STEPS, _LEAST_STEPS = 16, 5000
+_STEPS, _LEAST_STEPS = 4, 5000
 #: Variables that the steps of a machine go over at most, and those of a call before its last: a twentieth of a second's work.
 _MOST_WORK = 1 << 24
 #: More steps than machines take.
@@ -45,7 +47,7 @@ class SmallMachines:
 
     def work(self, n: int) -> float:
         """The variables that steps of a machine of ``n`` examples go over, by a high guess; inf where smo has to train it."""
-        return float(n * max(_LEAST_STEPS, _STEPS * n)) if n <= by_need.MOST_WHOLE else np.inf
+        return float(n * max(_LEAST_STEPS, _STEPS * n)) if n <= MOST_VARIABLES else np.inf
 
     @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
@@ -125,7 +127,7 @@ def small_machines(rows: Rows, kernel: Kernel, sizes: list[int]) -> SmallMachine
 
     And for a precomputed kernel: it need not be symmetric, and here K(x, z) serves as K(z, x).
     """
-    small = [n for n in sizes if n <= by_need.MOST_WHOLE]
+    small = [n for n in sizes if n <= MOST_VARIABLES]
     if kernel.kind == PRECOMPUTED or rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, max(small)) else None

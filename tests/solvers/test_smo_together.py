@@ -270,12 +270,12 @@ def test_what_is_trained_together() -> None:
     options = smo.Options()
     rbf = Kernel(RBF, gamma=1.0)
     rows = classes([30, 30, 30]).rows
-    found = smo.together(rows, rbf, options, [60, 60, 2000])
+    found = smo.together(rows, rbf, options, [60, 60, 3000])
     assert found is not None
-    assert found.work(by_need.MOST_WHOLE) < np.inf
-    assert found.work(by_need.MOST_WHOLE + 1) == np.inf
-    assert smo.together(rows, rbf, options, [60, 2000, 2000]) is None  # one small machine alone
-    assert smo.together(rows, rbf, options, [10, 10, 2000]) is None  # all rows would be packed for a few
+    assert found.work(smo_together.MOST_VARIABLES) < np.inf
+    assert found.work(smo_together.MOST_VARIABLES + 1) == np.inf
+    assert smo.together(rows, rbf, options, [60, 3000, 3000]) is None  # one small machine alone
+    assert smo.together(rows, rbf, options, [10, 10, 3000]) is None  # all rows would be packed for a few
     assert smo.together(rows, rbf, smo.Options(working_set=64), [60, 60, 60]) is None
     assert smo.together(rows, Kernel(PRECOMPUTED), options, [60, 60, 60]) is None  # need not be symmetric
     assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, [60, 60, 60]) is None
@@ -314,6 +314,22 @@ def test_rows_of_any_kind(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for one, other in zip(found.model.machines, expected.model.machines, strict=True):
         assert_allclose(one.rho, other.rho, atol=1e-7)
         assert_allclose(one.coef, other.coef, atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+def test_machines_of_which_smo_would_not_make_the_matrix_whole(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where most rows are needed, smo goes on with blocks in float32: another answer, as good."""
+    data = classes([700, 600, 20], spread)
+    together = count_together(monkeypatch)
+    found = fit(data, CONFIG)
+    assert together == [True, True, True]
+    alone(monkeypatch)
+    expected = fit(data, CONFIG)
+    for one, other in zip(found.machines, expected.machines, strict=True):
+        assert one.status is other.status is Status.CONVERGED
+        assert one.certificate.violation <= CONFIG.eps
+        assert one.certificate.dual <= other.certificate.primal
+        assert other.certificate.dual <= one.certificate.primal
 
 
 def test_values_that_are_not_kept_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
