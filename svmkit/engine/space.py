@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit._store import cpu_has
-from svmkit.data import Ints
+from svmkit.data import Floats, Ints
 from svmkit.engine.binary import BYTES, byte_places
 from svmkit.engine.layouts import Real
 from svmkit.engine.packed import Packed
@@ -55,6 +55,13 @@ def kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
         spaces.clear()
         spaces[key] = make()
     return spaces[key]
+
+
+def room(name: str, n: int) -> Floats:
+    """This thread's work space of that name for n numbers: memory that is new at every call takes long to come by."""
+    most = 1 << (n - 1).bit_length()
+    space: Floats = kept(name, most, lambda: aligned(most, "f8"))
+    return space[:n]
 
 
 def _doubled(columns: int, n_columns: int, widest: int) -> int:

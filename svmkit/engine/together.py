@@ -18,7 +18,7 @@ from svmkit.engine.by_need import LOOK, product_of
 from svmkit.engine.linear import add_row, dot_row
 from svmkit.engine.packed import renumbered
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
-from svmkit.engine.space import aligned
+from svmkit.engine.space import room
 
 
 class Blocks(NamedTuple):
@@ -78,7 +78,12 @@ def train_machines(
     most = int(np.diff(boxes.starts).max(initial=0))
     reached: int = (_pair_machines if bias else _coordinate_machines)(
         *(*blocks, *boxes, boxes.y.copy(), eps, most_steps, most_work, work, *ended),
-        *(aligned((most, most), "f8"), np.empty(most, np.uint8), *np.empty((2, most)), np.empty(most, np.int64)),
+        *(
+            room("together", most * most).reshape(most, most),
+            np.empty(most, np.uint8),
+            *np.empty((2, most)),
+            np.empty(most, np.int64),
+        ),
     )
     return reached
 

@@ -16,6 +16,7 @@ from svmkit.certificate import DualPoints, certify_points, is_balanced
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import by_need
 from svmkit.engine.kernels import Engine
+from svmkit.engine.space import room
 from svmkit.engine.together import Blocks, Boxes, Ended, products_by_w, train_machines
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded, is_close
@@ -105,10 +106,11 @@ class SmallMachines:
         first, second = machines.examples[head][~is_second[head]], machines.examples[is_second]
         cuts = pairwise([0, *np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1])).tolist()])
         others = [self._among(c, second[a:b]) for c, (a, b) in zip(machines.negative.tolist(), cuts, strict=True)]
+        shape = len(first), len(second)
         return Blocks(
             own=self._among(int(machines.positive[0]), first),
-            across=self._engine.block(first, second),
-            others=np.concatenate([values.ravel() for values in others]),
+            across=self._engine.block(first, second, out=room("across", shape[0] * shape[1]).reshape(shape)),
+            others=np.concatenate([v.ravel() for v in others], out=room("others", sum(v.size for v in others))),
         )
 
     def _among(self, number: int, rows: Ints) -> Floats:
