@@ -15,7 +15,7 @@ def cpu_quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -
     ``groups`` lists the groups, ``root`` is where their files are: ``cpu.max``, or in version 1 two files below ``cpu``.
     """
     allowed = inf
-    for line in _text(groups).splitlines():
+    for line in filter(None, _text(groups).split("\n")):  # a name may hold what else ends a line
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
@@ -35,7 +35,7 @@ def _quota_of(folder: str) -> float:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:  # groups have names of any bytes
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:  # groups have names of any bytes
             return file.read()
     except OSError:  # another system, or no such group
         return ""

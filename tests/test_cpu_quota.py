@@ -42,8 +42,9 @@ def test_least_limit_of_the_groups_counts(tmp_path: Path, groups: str, files: di
     assert quota(tmp_path, groups, files) == expected
 
 
-def test_groups_have_names_of_any_bytes(tmp_path: Path) -> None:
-    (tmp_path / "groups").write_bytes(b"0::/caf\xe9\n")
+@pytest.mark.parametrize("name", [b"caf\xe9", b"a\rb", b"a\x0cb", "a\u2028b".encode()])
+def test_groups_have_names_of_any_bytes(tmp_path: Path, name: bytes) -> None:
+    (tmp_path / "groups").write_bytes(b"0::/" + name + b"\n")
     assert cpu_quota(str(tmp_path / "groups"), str(tmp_path)) == inf
 
 
