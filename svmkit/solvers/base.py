@@ -356,9 +356,12 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
 
 def of_a_gap(status: Status, certificate: Certificate, eps: float) -> Status:
     """How the run of a solver that goes by its relative gap ended; where no gap is known (nan), it has nothing to claim."""
-    if status is not Status.CONVERGED or certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING):
-        return status
-    return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
+    met = certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING)
+    if status is Status.CONVERGED and not met:
+        return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
+    if status is Status.STALLED and met:
+        return Status.CONVERGED  # by the solver's own measure, which may be a stricter one, it was not there
+    return status
 
 
 def is_close(gap: Any, eps: float, upper: Any) -> Any:

@@ -17,7 +17,7 @@ from svmkit.certificate import Certificate, certify
 from svmkit.errors import UsageError
 from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
 from svmkit.solvers import base, looks, solver
-from svmkit.solvers.base import SolverResult, verdict
+from svmkit.solvers.base import SolverResult, of_a_gap, verdict
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
@@ -307,6 +307,24 @@ def test_a_row_is_the_certificate_of_that_moment() -> None:
 def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise: float, gap: float, expected: Status) -> None:
     certificate = Certificate(primal=gap, dual=0.0, gap=gap, violation=violation, noise=noise)
     assert verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
+
+
+@pytest.mark.parametrize(
+    ("status", "gap", "expected"),
+    [
+        (Status.CONVERGED, 2e-3, Status.CONVERGED),
+        (Status.CONVERGED, 2.1e-3, Status.STALLED),
+        (Status.CONVERGED, nan, Status.COMPLETED),
+        (Status.STALLED, 2e-3, Status.CONVERGED),
+        (Status.STALLED, 2.1e-3, Status.STALLED),
+        (Status.STALLED, nan, Status.STALLED),
+        (Status.COMPLETED, 0.0, Status.COMPLETED),
+        (Status.TIME_LIMIT, 0.0, Status.TIME_LIMIT),
+    ],
+)
+def test_the_verdict_on_a_solver_that_goes_by_its_gap(status: Status, gap: float, expected: Status) -> None:
+    certificate = Certificate(primal=2.0, dual=2.0 - gap, gap=gap, violation=1.0)
+    assert of_a_gap(status, certificate, 1e-3) is expected
 
 
 def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
