@@ -14,7 +14,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from svmkit.assembly import assemble
-from svmkit.certificate import UNKNOWN
 from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, stack
@@ -23,10 +22,10 @@ from svmkit.model import Model, answers
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
 from svmkit.problem import PRECOMPUTED, Problem
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import Solver, SolverResult, finish, options_of, refusal
+from svmkit.solvers.base import Solver, finish, options_of, refusal
 from svmkit.solvers.stops import Marks, given_up
 from svmkit.trace import ActiveRow, Limits, Progress, Status
-from svmkit.trained import Trained
+from svmkit.trained import uncertified
 
 #: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
 _FIRST_LOOK = 8
@@ -138,9 +137,8 @@ class Learner:
 
     def model(self) -> Model:
         """The model so far."""
-        found = SolverResult(self.solver.solution(self.state), Status.COMPLETED, UNKNOWN, 0, 0, 0.0)
         members = [np.flatnonzero(self.y == side) for side in (1.0, -1.0)]
-        trained = [Trained(np.arange(self.rows.n), found, 0.0)]
+        trained = [uncertified(np.arange(self.rows.n), self.solver.solution(self.state))]
         return assemble(self.rows, "c_svc", self.kernel, self.labels, members, trained, "ovo")[0]
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from svmkit import mapped, maps
 from svmkit.assembly import assemble
-from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import NO_ROWS, Bools, Floats, Ints, Rows, dense_rows, stack
 from svmkit.errors import UsageError
@@ -23,9 +22,9 @@ from svmkit.model import REST, Model, class_pairs, decision_values, predict
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, label_factors, with_bias, with_multiclass
 from svmkit.problem import LINEAR, PRECOMPUTED, Kernel, Solution, Stream, lam_to_C
 from svmkit.solvers import solver_with
-from svmkit.solvers.base import OnlineSolver, SolverResult, finish, options_of
+from svmkit.solvers.base import OnlineSolver, finish, options_of
 from svmkit.trace import Progress, Status
-from svmkit.trained import Trained
+from svmkit.trained import uncertified
 
 #: The votes of machines that an example of several classes does not belong to are at most this many examples old.
 _VOTES_FOR = 1024
@@ -163,7 +162,7 @@ class Machines:
         solutions = [self.solver.solution(state) for state in self._states]
         pool, classes, numbered = _pooled(solutions, self.pairs)
         everyone = np.arange(pool.n)
-        trained = [Trained(everyone, SolverResult(found, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0) for found in numbered]
+        trained = [uncertified(everyone, found) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
         config = self.config
         model = assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.certificate import Certificate
+from svmkit.certificate import UNKNOWN, Certificate
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import Solution
 from svmkit.solvers.base import Several, SeveralEnded, SolverResult
@@ -62,6 +62,11 @@ class Trained(NamedTuple):
     def results(self) -> Iterator[SolverResult]:
         """Its result."""
         yield self.result
+
+
+def uncertified(examples: Ints, solution: Solution) -> Trained:
+    """A machine of whose training nothing is told but what it has found so far."""
+    return Trained(examples, SolverResult(solution, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0)
 
 
 class TrainedTogether(NamedTuple):
