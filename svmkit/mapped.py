@@ -23,7 +23,7 @@ from svmkit.engine.linear import fold
 from svmkit.errors import UsageError
 from svmkit.maps.nystroem import NystroemMap
 from svmkit.model import Machine, Model, class_pairs
-from svmkit.problem import LINEAR, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, Kernel, Problem, Solution, as_one_row
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
 from svmkit.trained import Part, Trained
@@ -144,10 +144,8 @@ def _with_threshold(machine: Trained, dim: int, constant: float) -> Trained:
     """The machine with the last feature's part of f in its rho."""
     found = machine.result.solution
     w = fold(found.basis, found.coef, dim + 2)
-    used = np.flatnonzero(w[: dim + 1])
-    row = Rows(w[used], used.astype(np.int32), np.array([0, len(used)]), dim)
     rho = found.rho - constant * float(w[dim + 1])
-    solution = Solution(row, np.array([-1]), np.ones(1), rho, alpha=found.alpha)
+    solution = as_one_row(w[: dim + 1], np.arange(dim + 1, dtype=np.int32), dim, rho, found.alpha)
     return machine._replace(result=replace(machine.result, solution=solution))
 
 

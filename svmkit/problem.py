@@ -150,7 +150,7 @@ def of_other_rows(basis: Rows, coef: Floats, rho: float, alpha: Floats | None = 
     return Solution(basis, np.full(basis.n, -1), coef, rho, alpha=alpha)
 
 
-def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float, alpha: Floats) -> Solution:
+def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float, alpha: Floats | None) -> Solution:
     """The solution ⟨w, z⟩ − rho, w being over the features ``names``: one basis row, or none where w is 0."""
     used = np.flatnonzero(w)
     count = min(1, len(used))
