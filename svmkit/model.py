@@ -90,7 +90,7 @@ class Model:
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def class_pairs(n_class: int, multiclass: str = "ovo") -> Iterator[tuple[int, int]]:
+def class_pairs(n_class: int, multiclass: str) -> Iterator[tuple[int, int]]:
     """(0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines; or (0, REST), (1, REST) …"""
     if multiclass == "ovr":
         return ((i, REST) for i in range(n_class))

@@ -62,7 +62,7 @@ def models(draw: st.DrawFn) -> Model:
     sizes = draw(st.lists(st.integers(0, 3), min_size=k, max_size=k)) if classify else [draw(st.integers(0, 5))]
     sizes = [0] if k == 1 else sizes
     ends = np.cumsum(sizes).tolist()
-    n, pairs = ends[-1], list(class_pairs(k))
+    n, pairs = ends[-1], list(class_pairs(k, "ovo"))
     machines = []
     for i, j in pairs:
         either = [r for c in (i, j) for r in range(ends[c] - sizes[c], ends[c])] if classify else list(range(n))
