@@ -51,11 +51,16 @@ def train_batch(
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
-            if result.status is Status.INTERRUPTED and result.steps == result.model.n_support == 0:
+            if result.status is Status.INTERRUPTED and _is_empty(result):
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
             _report(result, model, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
+
+
+def _is_empty(result: FitResult) -> bool:
+    """Whether no machine has learned anything, nor begun with anything: a map's landmarks are in the model even then."""
+    return result.steps == 0 and not any(machine.solution.n_support for machine in result.machines)
 
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:

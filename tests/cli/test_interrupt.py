@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from shell import strict_json, svmkit, wait_for, write_blobs
 
+from svmkit import maps
 from svmkit.cli.interrupt import Interrupts, stopping
 from svmkit.cli.main import guarded
 from svmkit.errors import Abandoned
@@ -145,6 +146,19 @@ def test_before_the_first_step_an_older_model_is_left(tmp_path: Path, monkeypatc
     model.write_text("the old model\n")
     monkeypatch.setattr(Interrupts, "interrupted", lambda self: True)
     done = svmkit("train", data, model)
+    assert done.stderr == "svmkit: stopped before a step was taken; nothing was written\n"
+    assert model.read_text() == "the old model\n"
+
+
+@pytest.mark.parametrize("kind", ["nystroem", "fourier"])
+def test_between_the_map_and_the_first_step_an_older_model_is_left(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model, mapped = write_blobs(tmp_path / "d"), tmp_path / "m", list[object]()
+    model.write_text("the old model\n")
+    monkeypatch.setattr(maps, "refuse_infinite", lambda features, where: mapped.append(features))
+    monkeypatch.setattr(Interrupts, "interrupted", lambda self: bool(mapped))
+    done = svmkit("train", "-q", "--map", kind, "--dim", "4", "--solver", "newton", data, model)
     assert done.stderr == "svmkit: stopped before a step was taken; nothing was written\n"
     assert model.read_text() == "the old model\n"
 
