@@ -187,6 +187,13 @@ class Dataset:
         return np.ones(self.n) if self.weight is None else self.weight
 
 
+def label_places(labels: Floats, order: Floats | Ints) -> Ints:
+    """Where each label stands in ``order``, −1 where it does not."""
+    sorter = np.argsort(order)
+    places: Ints = sorter[np.minimum(np.searchsorted(order, labels, sorter=sorter), len(order) - 1)]
+    return np.where(order[places] == labels, places, -1)
+
+
 class Chunk(NamedTuple):
     """Consecutive examples of a file; ``where(row)`` says in words, file and line, where one of them stands."""
 

@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 
-from svmkit.data import Bools, Floats, Ints
+from svmkit.data import Bools, Floats, Ints, label_places
 
 
 def accuracy(truth: Floats, predicted: Floats) -> float:
@@ -19,13 +19,6 @@ def error(truth: Floats, predicted: Floats) -> float:
     return float(np.mean(truth != predicted)) if len(truth) else nan
 
 
-def _places(labels: Floats, order: Floats | Ints) -> Ints:
-    """Where each label stands in ``order``, −1 where it does not."""
-    sorter = np.argsort(order)
-    places: Ints = sorter[np.minimum(np.searchsorted(order, labels, sorter=sorter), len(order) - 1)]
-    return np.where(order[places] == labels, places, -1)
-
-
 def confusion(truth: Floats, predicted: Floats, labels: Ints | Floats) -> Ints:
     """Counts (k + 1, k): row the true class, column the predicted one, as ``labels`` lists them; the last row is of true labels
     that are not among them, but for unknown ones (nan), which are left out.
@@ -33,7 +26,7 @@ def confusion(truth: Floats, predicted: Floats, labels: Ints | Floats) -> Ints:
     k = len(labels)
     table = np.zeros((k + 1, k), dtype=np.int64)
     known = ~np.isnan(truth)
-    np.add.at(table, (_places(truth[known], labels), _places(predicted[known], labels)), 1)  # −1: the last row
+    np.add.at(table, (label_places(truth[known], labels), label_places(predicted[known], labels)), 1)  # −1: the last row
     return table
 
 
@@ -52,7 +45,7 @@ def own_decisions(truth: Floats, labels: Ints, decisions: Floats) -> Floats:
         return np.zeros((len(truth), 1))
     column = np.zeros((k, k), dtype=np.int64)
     column[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
-    own: Floats = np.take_along_axis(decisions, (column + column.T)[_places(truth, labels)], axis=1)
+    own: Floats = np.take_along_axis(decisions, (column + column.T)[label_places(truth, labels)], axis=1)
     return own
 
 
@@ -61,7 +54,7 @@ def pairwise_auc(truth: Floats, labels: Ints, own: Floats) -> float:
 
     With two classes this is the AUC. nan if some pair lacks a class.
     """
-    k, place, total = len(labels), _places(truth, labels), 0.0
+    k, place, total = len(labels), label_places(truth, labels), 0.0
     for i in range(k - 1):  # the pairs of i and each later class
         first, later = np.flatnonzero(place == i), np.flatnonzero(place > i)
         values = np.concatenate([own[first, i + 1 :].ravel(), own[later, i]])

@@ -15,7 +15,7 @@ from math import inf, nan
 import numpy as np
 
 from svmkit.clock import Clock
-from svmkit.data import Bools, Chunk, Ints
+from svmkit.data import Bools, Chunk, Ints, label_places
 from svmkit.errors import DataError
 from svmkit.machines import Machines
 from svmkit.model import Model
@@ -214,12 +214,9 @@ class _Course:
 def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
     """Each example's position in ``labels``, up to the first that cannot be learned, and what is wrong with that, and where."""
     data = chunk.dataset
-    cut = data.classes
-    order = np.argsort(labels)
-    place = np.minimum(np.searchsorted(labels, cut, sorter=order), len(labels) - 1)
-    classes: Ints = order[place]
+    classes = label_places(data.classes, labels)
     faults = []
-    if len(bad := np.flatnonzero(labels[classes] != cut)):
+    if len(bad := np.flatnonzero(classes < 0)):
         known = ", ".join(str(label) for label in labels)
         what = f"label {data.y[bad[0]]:g} is none of {known}; a stream's labels are 1 and -1, or those named by --labels"
         faults.append((int(bad[0]), what))
