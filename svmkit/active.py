@@ -115,8 +115,9 @@ class Learner:
         return row if row < 0 else row - self.first
 
     def missing(self) -> Ints:
-        """The labels that no example has so far."""
-        return self.labels[[not (self.y == side).any() for side in (1.0, -1.0)]]
+        """The labels that no example learned so far has; those of weight 0 are not learned."""
+        learned = self.y[self.upper > 0]
+        return self.labels[[not (learned == side).any() for side in (1.0, -1.0)]]
 
     def put_back(self) -> None:
         """Takes the choice back."""

@@ -186,6 +186,15 @@ def test_rows_of_weight_0_are_not_asked_for_and_take_no_part(selection: str) -> 
         assert not set(map(tuple, found.model.rows.to_dense().tolist())) & set(map(tuple, without.tolist()))
 
 
+def test_a_class_whose_examples_have_weight_0_is_missing() -> None:
+    pool, labels = examples()
+    begin, _ = examples(2, seed=9)
+    taught = Learner(CONFIG, LABELS, replace(begin, y=np.array([3.0, 8.0]), weight=np.array([1.0, 0.0])), pool)
+    assert taught.missing().tolist() == [8]
+    taught.learn(int(np.flatnonzero(labels == 8)[0]), 8)
+    assert taught.missing().tolist() == []
+
+
 def test_costs_that_are_no_doubles_are_refused() -> None:
     pool, _ = examples()
     with pytest.raises(DataError, match="is above"):
