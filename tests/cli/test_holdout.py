@@ -46,6 +46,14 @@ def test_held_out_labels_that_are_not_trained_on_are_told(tmp_path: Path) -> Non
     assert "other: 5 of 60 labels, such as 0, are none of those trained on; they count as errors" in done.stderr
 
 
+def test_labels_of_weight_0_alone_are_none_of_those_trained_on(tmp_path: Path) -> None:
+    data, other = tmp_path / "d", tmp_path / "other"
+    data.write_text("3 cost:0 1:1\n1 1:2\n-1 1:1\n")
+    other.write_text("3 1:3\n1 1:4\n")
+    done = svmkit("train", "-q", "--holdout", other, data, tmp_path / "m")
+    assert "other: 1 of 2 labels, such as 3, are none of those trained on; they count as errors" in done.stderr
+
+
 def test_labels_that_are_one_class_for_training_are_no_strangers(tmp_path: Path) -> None:
     """1.5 is 1 where it is trained on, and where it is held out."""
     whole = write_blobs(tmp_path / "whole", classes=(1, -1))
