@@ -59,6 +59,11 @@ def _with_weights_of(labels: Floats, config: TrainConfig) -> TrainConfig:
     return replace(config, class_weight=tuple(weight for weight in config.class_weight if weight[0] in labels))
 
 
+def _labels_of(dataset: Dataset, examples: Ints) -> Floats:
+    """The labels that training on ``examples`` is of: those of weight 0 take no part."""
+    return np.unique(dataset.classes[examples[dataset.weights[examples] > 0]])
+
+
 def cross_validate(
     dataset: Dataset,
     config: TrainConfig,
@@ -83,7 +88,7 @@ def cross_validate(
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
     if not every_fold:  # svm-train says in each what is not in it
-        label_factors(config, np.unique(dataset.classes), on_warning)
+        label_factors(config, _labels_of(dataset, np.arange(dataset.n)), on_warning)
     began = time.perf_counter()
 
     def validate(number: int, turn: Turn) -> None:
@@ -92,7 +97,7 @@ def cross_validate(
         others = np.concatenate([split.order[:first], split.order[last:]])
         if interrupted() or not dataset.weights[others].any() or (len(held_out) == 0 and not every_fold):
             return
-        own = config if every_fold else _with_weights_of(np.unique(dataset.classes[others]), config)
+        own = config if every_fold else _with_weights_of(_labels_of(dataset, others), config)
         heard = later(on_progress, time.perf_counter() - began)
         found = fit(
             dataset.take(others),

@@ -136,7 +136,7 @@ def refuse_huge_values(dataset: Dataset) -> None:
         raise DataError(f"{dataset.source or 'the data'}: example {found[0] + 1} has {found[1]}")
 
 
-def label_factors(config: TrainConfig, labels: Ints, on_warning: Callable[[str], None]) -> Floats:
+def label_factors(config: TrainConfig, labels: Ints | Floats, on_warning: Callable[[str], None]) -> Floats:
     """What C is multiplied by for each class."""
     factors = np.ones(len(labels))
     with np.errstate(over="ignore"):  # costs() says what is too large

@@ -31,6 +31,13 @@ def test_weights_of_labels_that_only_a_fold_lacks_are_no_mistake(tmp_path: Path)
     )
 
 
+def test_a_class_weight_of_examples_that_take_no_part_is_told_of_once(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("1 1:1\n2 1:2\n" * 4 + "5 cost:0 1:3\n" * 2)
+    for how in ((), ("-v", 3)):
+        said = svmkit("train", *how, "-w5", 2, tmp_path / "d", cwd=tmp_path).stderr
+        assert said.count("class label 5 specified in weight is not found") == 1
+
+
 def test_a_fold_without_weights_predicts_nothing(tmp_path: Path) -> None:
     rows = ["1 cost:1 1:1", "-1 cost:1 1:2", "1 cost:0 1:3", "-1 cost:0 1:1", "1 cost:0 1:2", "-1 cost:0 1:4"]
     (tmp_path / "d").write_text("\n".join(rows) + "\n")
