@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,7 @@ from svmkit.errors import UsageError
 from svmkit.fit import FitResult, fit
 from svmkit.model import answers
 from svmkit.pairs import group_classes, label_factors, with_bias
-from svmkit.schedule import side_by_side
+from svmkit.schedule import TrainingTime, side_by_side
 from svmkit.solvers import solver as solver_named
 from svmkit.trace import Status
 from svmkit.training import OnMachines, OnProgress, later
@@ -80,16 +79,20 @@ def cross_validate(
     """What a model of all other folds predicts for each example, (n,) in file order; ``on_fit`` is called after each fold.
 
     Folds may be trained side by side, with the same results, unless there is a time limit; whoever listens hears of them in
-    order, but from any thread. ``fit`` sees the whole file's number of features, so gamma's default is the same in every fold,
-    as in svm-train. The answer is nan, wrong for any label, where nothing is left to train on (every example is a class of its
-    own, or the others have weight 0) and after an interruption. With ``every_fold`` the models of folds that hold nothing out
-    are trained too, as svm-train does; nobody needs them.
+    order, but from any thread, and ``on_progress`` of the seconds that all folds so far were trained for. ``fit`` sees the
+    whole file's number of features, so gamma's default is the same in every fold, as in svm-train. The answer is nan, wrong for
+    any label, where nothing is left to train on (every example is a class of its own, or the others have weight 0) and after an
+    interruption. With ``every_fold`` the models of folds that hold nothing out are trained too, as svm-train does; nobody needs
+    them.
     """
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
     if not every_fold:  # svm-train says in each what is not in it
         label_factors(config, _labels_of(dataset, np.arange(dataset.n)), on_warning)
-    began = time.perf_counter()
+    sizes = (dataset.n - np.diff(split.starts)).tolist()
+    jobs = [[number] for number in range(len(sizes))]
+    beside = config.time_limit_s is None and side_by_side(solver_named(config.solver), dataset.rows, sizes, jobs)
+    spent = TrainingTime(0.0, beside)
 
     def validate(number: int, turn: Turn) -> None:
         first, last = split.starts[number : number + 2]
@@ -98,7 +101,7 @@ def cross_validate(
         if interrupted() or not dataset.weights[others].any() or (len(held_out) == 0 and not every_fold):
             return
         own = config if every_fold else _with_weights_of(_labels_of(dataset, others), config)
-        heard = later(on_progress, time.perf_counter() - began)
+        heard = later(on_progress, spent.seconds())
         found = fit(
             dataset.take(others),
             own,
@@ -108,14 +111,12 @@ def cross_validate(
             on_mapping=lambda doing: turn.say(partial(on_mapping, doing), passing=True),
             on_warning=lambda text: turn.say(partial(on_warning, text)),
         )
+        spent.add(found.seconds)
         if found.status is Status.INTERRUPTED:
             return
         if on_fit is not None:
             turn.say(partial(on_fit, found))
         predictions[held_out] = answers(found.model, dataset.rows.take(held_out))
 
-    sizes = (dataset.n - np.diff(split.starts)).tolist()
-    jobs = [[number] for number in range(len(sizes))]
-    beside = config.time_limit_s is None and side_by_side(solver_named(config.solver), dataset.rows, sizes, jobs)
     run_in_turn(validate, len(sizes), beside)
     return predictions

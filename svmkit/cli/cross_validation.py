@@ -27,9 +27,9 @@ def cross_validate(
         dataset = files.read_training(data, config, reporter)
         config = balanced(config, dataset) if balance else config
         split = folds.folds(dataset.y, n_folds, glibc_rand(1 + config.seed % (RAND_MAX - 1)))
+        machines = MachineProgress(reporter, n_folds * n_machines(dataset, config), config)
         if config.time_limit_s is not None:
             config = dataclasses.replace(config, time_limit_s=config.time_limit_s / n_folds)
-        machines = MachineProgress(reporter, n_folds * n_machines(dataset, config), config)
         unfinished: list[str] = []
         with Interrupts(quiet=True) as stop:
             predicted = folds.cross_validate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from shell import svmkit, write_blobs
 
 from svmkit import folds
+from svmkit.cli import progress
 from svmkit.config import TrainConfig
 
 
@@ -68,6 +70,14 @@ def test_folds_share_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(folds, "cross_validate", noted)
     assert svmkit("train", "-v", "5", "--time-limit", "100", write_blobs(tmp_path / "d")).returncode == 0
     assert seen == [20.0]
+
+
+def test_time_left_is_that_of_all_folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PLAIN_EVERY_S", 0.0)
+    said = svmkit("train", "-v", "5", "--time-limit", "10000", write_blobs(tmp_path / "d")).stderr
+    left = [int(seconds) for seconds in re.findall(r"at most (\d+) s left", said)]
+    assert len(left) >= 5
+    assert min(left) > 9000
 
 
 def test_seeds_beyond_those_of_svm_trains_generator_go_round(tmp_path: Path) -> None:
