@@ -99,7 +99,6 @@ class _Turns:
     def fail(self, number: int, error: Exception) -> None:
         """Job ``number`` has failed, or what a later one had said before its turn came."""
         with self._lock:
-            number = max(number, self._current)
             if number < self.failed:
                 self.failed, self.error = number, error
 

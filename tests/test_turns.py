@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 
@@ -137,3 +139,58 @@ def test_an_error_of_a_listener_is_an_error_of_the_job_it_listens_to(n_threads: 
     with pytest.raises(OSError, match="nobody reads"):
         run_in_turn(job, 6, side_by_side=True)
     assert heard == [0, 1, 2, 3]
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_job_whose_kept_words_fail_is_heard_no_more_nor_are_those_after_it() -> None:
+    """Job 0 ends when the others have said something; job 1 ends by itself, but only when it learns that it may stop."""
+    parallel.use_threads(3)
+    spoken = threading.Barrier(3)
+    heard: list[str] = []
+
+    def fail() -> None:
+        raise OSError("nobody reads")
+
+    def job(number: int, turn: Turn) -> None:
+        if number > 0:
+            turn.say(fail if number == 1 else lambda: heard.append("job 2"))
+        spoken.wait(10)
+        while number == 1 and not turn.stopped():
+            time.sleep(0.001)
+        turn.say(lambda: heard.append(f"job {number}, later"))
+
+    with pytest.raises(OSError, match="nobody reads"):
+        run_in_turn(job, 3, side_by_side=True)
+    assert heard == ["job 0, later"]
+
+
+def test_jobs_after_a_failed_one_are_not_begun_one_after_another() -> None:
+    begun: list[int] = []
+
+    def job(number: int, turn: Turn) -> None:
+        begun.append(number)
+        if number == 2:
+            raise ValueError("job 2")
+
+    with pytest.raises(ValueError, match="job 2"):
+        run_in_turn(job, 6, side_by_side=False)
+    assert begun == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_ctrl_c_while_all_that_is_left_runs_on_other_threads_stops_that() -> None:
+    both, main, learned = threading.Barrier(2), threading.main_thread(), threading.Event()
+
+    def job(number: int, turn: Turn) -> None:
+        both.wait(10)
+        if threading.current_thread() is main:
+            return
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+        while not turn.stopped():
+            time.sleep(0.001)
+        learned.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_turn(job, 2, side_by_side=True)
+    assert learned.wait(10)
