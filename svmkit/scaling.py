@@ -153,9 +153,9 @@ def _missing_somewhere(rows: Rows) -> Bools:
     before, after = gaps(rows)
     run = rows.indices > before
     starts = np.concatenate([before[run], after[after < width]])
-    change = np.bincount(starts, minlength=width + 1) - np.bincount(rows.indices[run], minlength=width + 1)
-    change[width] -= int((after < width).sum())
-    return np.cumsum(change)[:width] > 0
+    change = np.bincount(starts, minlength=width) - np.bincount(rows.indices[run], minlength=width)
+    missing: Bools = np.cumsum(change) > 0
+    return missing
 
 
 def _line_through(values: Floats, minimum: Floats | float, maximum: Floats | float, lower: float, upper: float) -> Floats:
