@@ -84,6 +84,7 @@ def test_one_class_marks() -> None:
     marks = np.arange(10) / 10.0 - 0.35
     values = np.array([-9.0, -0.36, -0.3, 0.0, 0.1, 0.54, 0.56, 9.0])
     assert_allclose(one_class_probability(values, marks), [0.001, 0.001, 0.1, 0.4, 0.5, 0.9, 0.999, 0.999])
+    assert_allclose(one_class_probability(marks, marks), [*np.arange(1, 10) / 10, 0.999])  # a mark begins its tenth
 
 
 def random_pairs(k: int, n: int, seed: int, sharpness: float) -> Floats:
@@ -131,6 +132,14 @@ def test_rows_that_do_not_settle_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     model = read_model(str(GOLDEN / "three.s0t2.b1.model"))
     probabilities(model, np.zeros((2, 3)), said.append)
     assert said == [calibrate.COUPLING_LIMIT] * 2
+
+
+@pytest.mark.parametrize(("k", "rounds"), [(3, 100), (100, 100), (101, 101)])
+def test_rounds_are_libsvms(k: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(calibrate, "_round", lambda Q, p, Qp, pQp: taken.append(1) or p)  # nothing settles by that
+    unsettled = couple(random_pairs(k, 1, 0, 2.0))[1]
+    assert (len(taken), unsettled.tolist()) == (rounds, [0])
 
 
 def test_rows_do_not_disturb_each_other() -> None:

@@ -87,6 +87,9 @@ def test_regression_figures() -> None:
     assert metrics.mean_squared_error(np.array([1e155]), np.zeros(1)) == math.inf
     for size in (1e-100, 1e78, 1e155):
         assert_allclose(metrics.squared_correlation(size * truth, size * predicted), np.corrcoef(truth, predicted)[0, 1] ** 2)
+    lines = [np.random.default_rng(seed).normal(size=40) for seed in range(20)]
+    for x in lines:  # of which rounding would put some above 1
+        assert 1 - 1e-12 < metrics.squared_correlation(3.0 * x + 1.0, x) <= 1.0
     assert metrics.squared_correlation(1e15 + np.arange(3.0), np.arange(3.0)) == 1
     assert math.isnan(metrics.squared_correlation(np.array([1.7e308, 1.7e308, -1.7e308]), np.arange(3.0)))
 

@@ -154,3 +154,9 @@ def test_labels() -> None:
 def test_gaps(indices: list[int], before: list[int]) -> None:
     rows = Rows(np.ones(2), np.array(indices, dtype=np.int32), np.array([0, 0, 2]), 5)
     assert [part.tolist() for part in gaps(rows)] == [before, [1, indices[-1] + 1]]
+
+
+def test_a_range_of_one_point_is_known_and_that_of_what_occurs_nowhere_is_not() -> None:
+    found = measure(Rows.from_dense(np.array([[2.0, 1.0], [2.0, 3.0]])))
+    assert (found.index.tolist(), found.known.tolist()) == ([0, 1, 2], [False, True, True])
+    assert (found.minimum.tolist(), found.maximum.tolist()) == ([0, 2, 1], [0, 2, 3])

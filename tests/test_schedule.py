@@ -47,3 +47,32 @@ def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list
     rows = Rows.from_dense(np.ones((2, 16)))
     assert schedule.side_by_side(smo, rows, sizes, schedule.jobs_of(sizes, work)) is expected
     assert not schedule.side_by_side(wolfe, rows, sizes, schedule.jobs_of(sizes, work))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "nonzeros", "expected"),
+    [
+        ([10_000] * 4, 1, True),
+        ([10_001] * 4, 1, False),
+        ([1000] * 4 + [1001] * 1, 8, True),  # two calls of three jobs
+        ([1000] * 4 + [1001] * 2, 8, False),  # half of the jobs are none that hardly wait
+    ],
+)
+def test_bounds_of_what_goes_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
+    rows = Rows.from_dense(np.ones((2, nonzeros)))
+    assert schedule.side_by_side(smo, rows, sizes, schedule.jobs_of(sizes, work)) is expected
+
+
+def test_rows_of_a_kernel_matrix_cost_what_rows_of_16_values_do() -> None:
+    rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(3, np.int64), 2, np.eye(2), np.array([1, 2]))
+    for n in (999, 1000):
+        assert schedule.side_by_side(smo, rows, [n] * 4, [[k] for k in range(4)]) is (n == 1000)
+
+
+def test_time_of_machines_adds_up_one_after_another_and_runs_by_itself_side_by_side() -> None:
+    one_by_one, beside = schedule.TrainingTime(5.0, False), schedule.TrainingTime(5.0, True)
+    for spent in (one_by_one, beside):
+        spent.add(1000.0)
+        spent.add(500.0)
+    assert one_by_one.seconds() == 1505.0
+    assert 5.0 <= beside.seconds() < 500.0

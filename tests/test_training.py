@@ -1,16 +1,20 @@
-"""The runs of a model's machines: which held-out examples each of them is judged by."""
+"""The runs of a model's machines: which held-out examples each of them is judged by, and what time is theirs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from golden_data import dataset_of
 from numpy.testing import assert_allclose
 
+from svmkit import fit as fit_module
+from svmkit import training
 from svmkit.config import TrainConfig
-from svmkit.errors import UsageError
+from svmkit.errors import Abandoned, UsageError
 from svmkit.fit import fit
 from svmkit.metrics import error
 from svmkit.model import decision_values, predict
@@ -46,3 +50,21 @@ def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> N
     result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=replace(holdout, y=y))
     expected = error(y, predict(result.model, decision_values(result.model, holdout.rows)))
     assert rows[-1].holdout_error == expected > 1 / 3
+
+
+def test_the_time_that_making_a_map_takes_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    run = training.run
+
+    def noted(*args: Any, limits: Any, **more: Any) -> Any:
+        seen.append(limits.time_limit_s)
+        return run(*args, limits=limits, **more)
+
+    monkeypatch.setattr(training, "run", noted)
+    monkeypatch.setattr(fit_module, "Clock", lambda: SimpleNamespace(seconds=lambda: 50.0))
+    config = TrainConfig(solver="sdca", map="nystroem", dim=8, gamma=0.5)
+    result = fit(dataset_of("two"), replace(config, time_limit_s=1000.0))
+    assert seen == [950.0]
+    assert 50.0 <= result.seconds < 1000.0
+    with pytest.raises(Abandoned, match="time was over before the map was made"):
+        fit(dataset_of("two"), replace(config, time_limit_s=50.0))

@@ -83,8 +83,9 @@ def curves_of(outdir: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
 def test_table_curves_and_picture_tell_of_the_same_runs(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "picture", PICTURE)
     other = write_blobs(tmp_path / "other", n=50, seed=3)
-    done = svmkit("compare", "--solvers", "pair,smo", "-c", "2", "-g", "0.5", "--holdout", other, data, tmp_path / "out")
+    done = svmkit("compare", "--solvers", "pair, smo,,pair", "-c", "2", "-g", "0.5", "--holdout", other, data, tmp_path / "out")
     assert done.returncode == 0
+    assert "smo, seed 0 (2 of 2): " in done.stderr  # each once, however often it is named
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == FILES
     text, curves = (out / "table.md").read_text(), curves_of(out)

@@ -170,6 +170,7 @@ def test_a_model_of_one_class_has_no_decision_values(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("1 1:1\n1 1:2\n")
     assert svmkit("train", "-q", tmp_path / "d", tmp_path / "m").returncode == 0
     assert svmkit("predict", "-q", "--output", "all", tmp_path / "d", tmp_path / "m").stdout == "label\n1\n1\n"
+    assert svmkit("predict", "-q", "--output", "decision", tmp_path / "d", tmp_path / "m").stdout == "\n\n"
 
 
 def test_numbers_are_as_short_as_read_back_exactly(tmp_path: Path) -> None:

@@ -256,6 +256,8 @@ def test_what_is_said_of_the_model_after_an_error(data: Path, model: Path) -> No
 
 def test_several_passes(data: Path, model: Path) -> None:
     assert "(last 500: " in svmkit(*STREAM, "--passes", 3, data, model).stderr  # later passes see nothing new
+    for passes in (1, 2):
+        assert ("% in the first pass before" in svmkit(*STREAM, "--passes", passes, data, model).stderr) is (passes > 1)
     os.mkfifo(data.with_name("pipe"))
     refused = svmkit(*STREAM, "--passes", 2, data.with_name("pipe"), model)
     assert (refused.returncode, "is no file, and can be read only once" in refused.stderr) == (2, True)

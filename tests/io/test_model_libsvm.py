@@ -156,6 +156,7 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("nr_class 2", "nr_class 3", "m, line 7: `label` must have 3 values, not 2"),
         ("nr_class 2", "nr_class 2147483647", "m, line 7: `label` must have 2147483647 values, not 2"),  # at once
         ("total_sv 2", "total_sv 3", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 3"),
+        ("total_sv 2", "total_sv 1", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 1"),
         ("rho 0.1", "rho 0.1 0.2", "m, line 6: `rho` must have 1 value, not 2"),
         ("rho 0.1", "rho infty", "m, line 6: `rho`: 'infty' is not a finite number"),
         ("label 1 -1", "label 1 1", "m, line 7: `label` names a class twice"),

@@ -115,6 +115,7 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
         {"kernel": {"kind": "rbf"}},
         {"data": [1.0]},
         {"projection": [[float("nan")]]},
+        {"projection": [[1.0]]},  # for five landmarks
         {"indices": [1, 2]},
         {"projection": [[1.0], [1.0, 2.0]]},
         {"projection": 1.0},
