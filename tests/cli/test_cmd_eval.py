@@ -234,3 +234,12 @@ def test_what_only_a_certificate_needs_is_refused_without_one(args: list[str], t
     done = svmkit("eval", *args, data, tmp_path / "m")
     assert (done.returncode, done.stdout) == (2, "")
     assert "goes with --certificate" in done.stderr
+
+
+def test_a_label_is_the_class_before_its_point_as_in_training(tmp_path: Path) -> None:
+    whole = write_blobs(tmp_path / "d")
+    lines = [line.split(maxsplit=1) for line in whole.read_text().splitlines()]
+    (tmp_path / "cut").write_text("".join(f"{label}.75 {pairs}\n" for label, pairs in lines))
+    assert svmkit("train", "-q", whole, tmp_path / "m").returncode == 0
+    scores = [svmkit("eval", "--json", data, tmp_path / "m").stdout for data in (whole, tmp_path / "cut")]
+    assert scores[0] == scores[1]
