@@ -181,6 +181,11 @@ class Dataset:
         """Labels as classification takes them, LIBSVM's way (n,): what is before the point; nan where unknown."""
         return np.trunc(self.y)
 
+    @property
+    def learned_classes(self) -> Floats:
+        """Those of the examples that take part in training, whose weight is not 0."""
+        return self.classes[self.weights > 0]
+
     @cached_property
     def weights(self) -> Floats:
         """``weight``, or ones."""

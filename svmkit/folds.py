@@ -58,11 +58,6 @@ def _with_weights_of(labels: Floats, config: TrainConfig) -> TrainConfig:
     return replace(config, class_weight=tuple(weight for weight in config.class_weight if weight[0] in labels))
 
 
-def _labels_of(dataset: Dataset, examples: Ints) -> Floats:
-    """The labels that training on ``examples`` is of: those of weight 0 take no part."""
-    return np.unique(dataset.classes[examples[dataset.weights[examples] > 0]])
-
-
 def cross_validate(
     dataset: Dataset,
     config: TrainConfig,
@@ -88,7 +83,7 @@ def cross_validate(
     predictions = np.full(dataset.n, np.nan)
     config = with_bias(config, on_warning)
     if not every_fold:  # svm-train says in each what is not in it
-        label_factors(config, _labels_of(dataset, np.arange(dataset.n)), on_warning)
+        label_factors(config, np.unique(dataset.learned_classes), on_warning)
     sizes = (dataset.n - np.diff(split.starts)).tolist()
     jobs = [[number] for number in range(len(sizes))]
     beside = config.time_limit_s is None and side_by_side(solver_named(config.solver), dataset.rows, sizes, jobs)
@@ -100,10 +95,11 @@ def cross_validate(
         others = np.concatenate([split.order[:first], split.order[last:]])
         if interrupted() or not dataset.weights[others].any() or (len(held_out) == 0 and not every_fold):
             return
-        own = config if every_fold else _with_weights_of(_labels_of(dataset, others), config)
+        training = dataset.take(others)
+        own = config if every_fold else _with_weights_of(np.unique(training.learned_classes), config)
         heard = later(on_progress, spent.seconds())
         found = fit(
-            dataset.take(others),
+            training,
             own,
             interrupted=lambda: turn.stopped() or interrupted(),
             on_progress=heard and (lambda seconds, progress: turn.say(partial(heard, seconds, progress), passing=True)),

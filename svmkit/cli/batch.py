@@ -84,7 +84,7 @@ def class_sizes(dataset: Dataset) -> tuple[Floats, Ints]:
     """The labels of the examples that are trained on, ascending, and how many have each."""
     import numpy as np
 
-    labels, counts = np.unique(dataset.classes[dataset.weights > 0], return_counts=True)
+    labels, counts = np.unique(dataset.learned_classes, return_counts=True)
     return labels, counts
 
 

@@ -94,8 +94,7 @@ def set_aside(dataset: Dataset, holdout: str | None, config: TrainConfig, report
 
 def _against_all(path: str, dataset: Dataset, config: TrainConfig, reporter: Reporter) -> Dataset:
     """The held-out data in a file, with kernel values against every example where the kernel is precomputed."""
-    known = dataset.classes[dataset.weights > 0]  # the others are not trained on
-    held_out = read_held_out(path, known, reporter, precomputed=config.kernel == "precomputed")
+    held_out = read_held_out(path, dataset.learned_classes, reporter, precomputed=config.kernel == "precomputed")
     needed, there = int(dataset.rows.serial.max(initial=0)), held_out.rows.gram.shape[1]
     if held_out.n and needed > there:
         detail = f"{path}: has kernel values against training rows up to {there}, but there are rows up to {needed} to train on"

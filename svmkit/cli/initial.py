@@ -54,7 +54,7 @@ def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], 
 def _told_of_labels(dataset: Dataset, model: Model) -> str:
     """Where both have labels that the other lacks, which may be other names for the same classes; else ""."""
     assert model.labels is not None
-    ours, theirs = set(dataset.y[dataset.weights > 0].astype(int).tolist()), set(model.labels.tolist())
+    ours, theirs = set(dataset.learned_classes.astype(int).tolist()), set(model.labels.tolist())
     if ours <= theirs or theirs <= ours:
         return ""
     new, old = (", ".join(map(str, sorted(labels))) for labels in (ours - theirs, theirs - ours))
