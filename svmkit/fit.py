@@ -197,7 +197,7 @@ def _on_a_map(
             raise Abandoned("--time-limit: time was over before the map was made; nothing was trained, nothing was written")
 
     if config.map == "nystroem" and config.landmarks == "reduced":
-        points = reduced_landmarks(dataset, used, config, interrupted, on_mapping, heed)
+        points = reduced_landmarks(dataset, used, config, interrupted, heed)
         config = config if points is not None else replace(config, landmarks="pivoted")
     return mapped.map_data(dataset, used, kernel, config, holdout, heed, points)
 
@@ -207,14 +207,13 @@ def reduced_landmarks(
     used: Ints,
     config: TrainConfig,
     interrupted: Callable[[], bool] = lambda: False,
-    on_mapping: Callable[[str], None] = lambda doing: None,
     heed: Callable[[str], None] = lambda doing: None,
 ) -> Rows | None:
     """At most ``config.dim`` landmarks: what ``compress`` makes of the exact SVM on some of the rows ``used``, drawn at random.
 
     They serve better than rows do: with the rbf kernel they lie where that SVM's decision function needs them. None where that
-    SVM has no support vectors, as of rows of one class. ``on_mapping`` hears what is done, and so does ``heed``, which may
-    raise what ends it. Raises UsageError where classes are more than ``config.dim``.
+    SVM has no support vectors, as of rows of one class. ``heed`` hears what is done, and may raise what ends it. Raises
+    UsageError where classes are more than ``config.dim``.
     """
     from svmkit.compress import STEPS, compress  # SciPy's optimisers, which take longer to load than small data to train on
 
@@ -222,7 +221,7 @@ def reduced_landmarks(
     exact = replace(TrainConfig(), **{name: getattr(config, name) for name in _OF_EXACT})
 
     def trained(seconds: float, progress: Progress) -> None:
-        on_mapping(f"landmarks: an SVM on {len(drawn):,} examples, {progress.steps:,} iterations")
+        heed(f"landmarks: an SVM on {len(drawn):,} examples, {progress.steps:,} iterations")
 
     def told(say: Callable[[str], None]) -> Callable[[int, float], None]:
         return lambda step, left: say(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")

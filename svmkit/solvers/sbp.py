@@ -57,6 +57,8 @@ _RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 _SHORTEST_EPOCH = 250
 #: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
 _LEAST_SLACK = 1e-9
+#: A slack that is given may be no smaller: w is divided by the margin, which is of its size where there is nothing to learn.
+_SMALLEST_NU = 1e-100
 #: Rows are kept in float32 where the largest diagonal value lies between these: its error is small against a step's.
 _SMALLEST, _LARGEST = 1e-20, 1e30
 #: Kernel values that a thread adds up at a time.
@@ -186,8 +188,8 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O epochs={options.epochs}: must be at least 1")
     if not 1 <= options.batch <= 1024:
         raise UsageError(f"-O batch={options.batch}: must be from 1 to 1024")
-    if not 0 <= options.nu_slack < inf:
-        raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number above 0, or 0 to find it from C")
+    if options.nu_slack != 0 and not _SMALLEST_NU <= options.nu_slack < inf:
+        raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number from {_SMALLEST_NU:g} on, or 0 to find it from C")
 
 
 def _epoch(n: int) -> int:

@@ -410,10 +410,13 @@ def test_a_model_without_support_vectors_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("".join(lines))
     done = svmkit("train", "-q", "-t", 0, "--solver", "sbp", tmp_path / "d", tmp_path / "m")
     assert done.returncode == 0
-    assert "warning: the model has no support vectors, and one answer to everything" in done.stderr
+    assert "warning: w is 0, and the model has one answer to everything" in done.stderr
+    (tmp_path / "z").write_text("1 1:0\n-1 1:0\n" * 2)
+    done = svmkit("train", "-q", "--map", "nystroem", "--dim", 2, "--solver", "newton", "z", "m", cwd=tmp_path)
+    assert "warning: w is 0, and the model has one answer to everything" in done.stderr  # of landmarks
     (tmp_path / "one").write_text("1 1:1\n1 1:2\n")
     for args in (("one",), ("-t", 1, "-d", 3000, "d")):  # which have warnings of their own
         done = svmkit("train", "-q", *args, "m", cwd=tmp_path)
-        assert "support vectors, and one answer" not in done.stderr
+        assert "one answer to everything" not in done.stderr
         assert "warning" in done.stderr
         assert "total_sv 0" in (tmp_path / "m").read_text()

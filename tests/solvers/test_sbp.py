@@ -397,6 +397,7 @@ def test_without_any_kernel_value_the_heavier_class_wins() -> None:
         (sbp.Options(batch=0), "batch=0"),
         (sbp.Options(batch=1025), "batch=1025"),
         (sbp.Options(nu_slack=-0.1), "nu_slack=-0.1"),
+        (sbp.Options(nu_slack=1e-300), "nu_slack=1e-300"),
         (sbp.Options(nu_slack=float("nan")), "nu_slack=nan"),
     ],
 )
