@@ -281,11 +281,11 @@ def run(
     found = best or solver.solution(state)
     seconds = clock.seconds()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-    certificate: Certificate | None
+    certificate: Certificate | None = UNKNOWN
     if _in_numbers(found):
         certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
-    else:  # kernel values overflowed: f = 0 can be written and read
-        found, certificate = _nothing(problem), _of_nothing(problem)
+    else:  # kernel values overflowed, as what is not known tells: f = 0 can be written and read
+        found = _nothing(problem)
     if certificate is None:  # given up, and the model wanted all the same
         status, certificate = Status.INTERRUPTED, UNKNOWN
     looks.record(seconds, progress, found, certificate)
@@ -302,7 +302,8 @@ def run(
 
 
 def _not_begun(problem: Problem, status: Status, looks: Looks) -> SolverResult:
-    found, certificate = _nothing(problem), _of_nothing(problem)
+    found, y, upper = _nothing(problem), problem.y, problem.upper
+    certificate = certify_nothing(np.array([0]), y, upper, problem.kernel, problem.bias).of(0)
     looks.record(0.0, Progress(0, 0), found, certificate)
     return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(looks.rows))
 
@@ -376,8 +377,3 @@ def _nothing(problem: Problem) -> Solution:
     """f = 0."""
     none = np.arange(0)
     return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
-
-
-def _of_nothing(problem: Problem) -> Certificate:
-    """Of f = 0, without a kernel value."""
-    return certify_nothing(np.array([0]), problem.y, problem.upper, problem.kernel, problem.bias).of(0)

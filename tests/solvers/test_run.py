@@ -16,7 +16,7 @@ from svmkit import clock as clock_module
 from svmkit.certificate import Certificate, certify
 from svmkit.errors import UsageError
 from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
-from svmkit.solvers import base, looks, pair, solver
+from svmkit.solvers import base, looks, solver
 from svmkit.solvers.base import SolverResult, of_a_gap, verdict
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -339,14 +339,6 @@ def test_kernel_values_that_overflow_raise_no_warnings(name: str) -> None:
     case = problem(X, np.array([-1.0, 1.0, -1.0]), Kernel(POLYNOMIAL, 0.01, 0.0, 100), C=0.001)
     result = base.run(module, replace(case, bias=module.BIASES[0]), module.Options(), eps=1e-3)
     assert np.isnan(result.certificate.gap)
-
-
-def test_where_coefficients_overflow_the_answer_is_f_0_and_its_certificate_that_of_f_0() -> None:
-    X, y = np.random.default_rng(0).normal(size=(8, 3)), np.array([-1.0, 1.0] * 4)
-    case = problem(1e100 * X, y, Kernel(POLYNOMIAL, 1.0, 1.0, 3), C=1e3)
-    result = base.run(solver("pair"), case, pair.Options(), eps=1e-3)
-    assert (result.status, result.solution.n_support) == (Status.STALLED, 0)
-    assert result.certificate == Certificate(primal=8e3, dual=0.0, gap=8e3, violation=2.0)
 
 
 def test_a_run_that_has_both_converged_and_used_its_epochs_up_has_converged() -> None:
