@@ -25,7 +25,7 @@ from svmkit import _link
 #: Stores that stay, each of some MB: a home may serve several kinds of CPU and versions of svmkit, each used now and then.
 _KEPT_STORES = 16
 #: How old a store's time of last use may be.
-_DAY_S = 86_400
+_RECENTLY_S = 60
 #: Behind the code in its file: to run what a full disk or a crash has left of it ends the process.
 _SUM_BYTES = 4
 #: Lines of /proc/cpuinfo that tell what a CPU can do, on x86 and on ARM.
@@ -151,7 +151,7 @@ def store() -> Path | None:
         return None
     if os.path.isdir(folder):  # Path.is_dir raises where a parent may not be searched
         with suppress(OSError):  # its time is that of the last use, for _drop_old_stores
-            if time.time() - folder.stat().st_mtime > _DAY_S:
+            if time.time() - folder.stat().st_mtime > _RECENTLY_S:
                 os.utime(folder)
         return folder
     try:

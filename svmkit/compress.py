@@ -174,17 +174,19 @@ def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list
 
 
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
-    """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least.
+    """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least; a model without a bias gets none.
 
     Where rounding makes them worse there than those of feature space, these stay. Raises DataError where values overflow.
     """
     triangle, k = _triangle(model, basis, data), basis.n
+    last = [k] if any(machine.rho != 0 for machine in model.machines) else []
     beta, rho = _in_feature_space(model, basis, used)
     for number, members in enumerate(used):
-        features, f = triangle[:, np.append(members, k)], triangle[:, k + 1 + number]
-        start, found = np.append(beta[number], rho[number]), _least_squares(features, f)
+        features, f = triangle[:, [*members, *last]], triangle[:, k + 1 + number]
+        start, found = np.append(beta[number], rho[number])[: len(members) + len(last)], _least_squares(features, f)
         if np.sum((features @ found - f) ** 2) < np.sum((features @ start - f) ** 2):
-            beta[number], rho[number] = found[:-1], float(found[-1])
+            beta[number] = found[: len(members)]
+            rho[number] = float(found[len(members) :].sum())
     return beta, rho
 
 

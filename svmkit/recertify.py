@@ -1,7 +1,8 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
 A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C and
-the class weights come from the config. Where svm-train has cut values to 8 digits, f and ‖w‖² are those of the rows as they
+the class weights come from the config. svm-train keeps C_i in single precision: an α of that is at its bound. Where it has cut
+values to 8 digits, f and ‖w‖² are those of the rows as they
 stand in the model, the dual point is over the examples they were. A linear machine may be w alone, and a model may stand on
 vectors of its own (landmarks, a smaller basis): then α is lost, and the certificate's own guess takes its place.
 """
@@ -15,12 +16,15 @@ import numpy as np
 
 from svmkit.certificate import Certificate, certify
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Ints
+from svmkit.data import Dataset, Floats, Ints
 from svmkit.errors import DataError, ModelError
 from svmkit.matching import Found, find_rows, foreign_rows, weight_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
-from svmkit.problem import Problem, Solution
+from svmkit.problem import Solution
+
+#: Single precision has no number nearer to a C_i than such a share of it.
+_SINGLE = 2.0**-23
 
 
 def certificates(
@@ -48,17 +52,19 @@ def certificates(
         position[pair.examples] = np.arange(problem.n)
         origin, exact = position[where.place[machine.index]], bool(where.exact[machine.index].all())
         solution = Solution(model.rows.take(machine.index), origin, machine.coef, machine.rho)
-        out.append(certify(problem, solution if exact else _apart_from_examples(problem, solution)))
+        alpha = None
+        if (origin >= 0).all():
+            alpha = problem.y * np.bincount(origin, machine.coef, problem.n)
+            problem = replace(problem, upper=_bounds_met(problem.upper, alpha))
+        if not exact:  # not each row is to the last bit the example it names, or one names none
+            solution = replace(solution, origin=np.full_like(origin, -1), alpha=alpha)
+        out.append(certify(problem, solution))
     return out
 
 
-def _apart_from_examples(problem: Problem, solution: Solution) -> Solution:
-    """``solution`` with its basis by itself, since not each row is to the last bit the example it names, or one names none."""
-    nowhere = np.full_like(solution.origin, -1)
-    if (solution.origin < 0).any():
-        return replace(solution, origin=nowhere)
-    beta = np.bincount(solution.origin, solution.coef, problem.n)
-    return replace(solution, origin=nowhere, alpha=problem.y * beta)
+def _bounds_met(upper: Floats, alpha: Floats) -> Floats:
+    """``upper``, but α itself where that is C_i as it was rounded: by a hair below it, it would count as free."""
+    return np.where(np.abs(alpha - upper) <= _SINGLE * upper, alpha, upper)
 
 
 def _members(model: Model, dataset: Dataset) -> list[Ints]:

@@ -131,6 +131,19 @@ def test_rho_is_found_beside_large_kernel_values() -> None:
     assert compress(model, 8, data=model.rows).machines[0].rho == pytest.approx(1e6, rel=1e-3)
 
 
+@pytest.mark.parametrize("n_class", [2, 4])
+def test_on_data_a_model_without_a_bias_gets_none(n_class: int) -> None:
+    model, data = trained(n_class), fresh()
+    model = replace(model, machines=tuple(replace(machine, rho=0.0) for machine in model.machines))
+    small = compress(model, 12, data=data)
+    f, g = decision_values(model, data), decision_values(small, data)
+    for number, machine in enumerate(small.machines):
+        features = dense_kernel(data, small.rows.take(machine.index), model.kernel)
+        best = f[:, number] - features @ np.linalg.lstsq(features, f[:, number], rcond=None)[0]
+        assert machine.rho == 0
+        assert np.sum((f - g)[:, number] ** 2) == pytest.approx(np.sum(best**2), rel=1e-6)
+
+
 def test_a_fit_on_data_that_is_worse_there_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressing, "_least_squares", lambda features, f: np.zeros(features.shape[1]))
     model = trained()

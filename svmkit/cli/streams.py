@@ -12,6 +12,8 @@ from typing import NoReturn, TextIO
 
 #: What ends a write.
 _OF_WRITING = (errno.EBADF, errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EPIPE)
+#: What the loader of libraries says where there is no memory for one.
+_UNMAPPED = ("failed to map segment", "annot allocate memory")
 
 
 def settle() -> None:
@@ -65,12 +67,17 @@ def complaint(error: Exception) -> str:
         if error.errno in _OF_WRITING:  # other files are named
             return f"can't write to standard output: {'it is closed' if error.errno == errno.EBADF else reason}"
         return reason
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _is_unmapped(error):
         return "not enough memory for this"
     if os.environ.get("SVMKIT_DEBUG") == "1":
         raise error
     what = f"{type(error).__name__}: {error}".splitlines()[0]
     return f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1."
+
+
+def _is_unmapped(error: Exception) -> bool:
+    """Whether a library could not be loaded for want of memory, of which the loader's words alone tell."""
+    return isinstance(error, ImportError) and any(words in str(error) for words in _UNMAPPED)
 
 
 def tell(text: str, end: str = "\n") -> None:

@@ -120,6 +120,17 @@ def test_a_model_on_vectors_of_its_own_has_an_exact_primal_and_a_gap_that_holds(
     assert found["gap"] == pytest.approx(found["primal"] - found["dual"])
 
 
+@pytest.mark.parametrize("classes", [(1, -1), (3, 1, 2)], ids=["two", "three"])
+def test_bounds_may_be_rounded_to_single_precision(classes: tuple[int, ...], tmp_path: Path) -> None:
+    """As svm-train 3.24 has them: its α at a bound is not a free one below C, or beyond it."""
+    data, rounded = write_blobs(tmp_path / "d", classes=classes), np.float32([0.3, 0.1, 0.7]).astype(float)
+    for C in rounded.tolist():
+        trained = strict_json(svmkit("train", "--json", "-c", repr(C), "-g", "0.05", data, tmp_path / "m").stdout)
+        found = strict_json(svmkit("eval", "--json", "--certificate", "-c", f"{C:.6g}", data, tmp_path / "m").stdout)
+        assert found["violation"] == pytest.approx(trained["violation"], abs=1e-6)
+        assert found["gap"] == pytest.approx(trained["gap"], abs=1e-5)
+
+
 def test_rows_that_svm_train_cut_are_judged_as_they_stand_in_the_model(tmp_path: Path) -> None:
     """Eight digits leave of these values multiples of 100, at which f is another."""
     data, options = tmp_path / "d", ("-g", "1e-5", "-c", "10")

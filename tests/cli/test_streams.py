@@ -55,9 +55,10 @@ def test_a_closed_standard_output_is_one_line(args: list[str], data: Path, tmp_p
         (OSError(errno.EAGAIN, "Resource temporarily unavailable"), "Resource temporarily unavailable"),  # of a fork
         (OSError("cannot load it"), "cannot load it"),
         (OSError(errno.ENOENT, "No such file or directory", "x"), "x: No such file or directory"),
+        (ImportError("a.so: failed to map segment from shared object"), "not enough memory for this"),
     ],
 )
-def test_what_is_not_of_writing_is_not_said_to_be(error: OSError, says: str) -> None:
+def test_what_went_wrong_is_said_as_what_it_is(error: OSError, says: str) -> None:
     assert complaint(error) == says
 
 
