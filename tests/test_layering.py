@@ -93,6 +93,7 @@ SHARED = {
         "perceptron_stream",
         "sdca_linear",
         "smo",
+        "smo_alike",
         "smo_interior",
         "smo_pace",
         "smo_state",

@@ -27,6 +27,8 @@ Most problems of at most 2048 variables (by_need.py says which) begin with steps
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
 up to 1024 have them all made, larger ones turn to rounds. Several such machines of one data set go together (smo_together.py).
 
+Of more examples than that, those that stand in the data more than once are one variable (smo_alike.py).
+
 Training kernels are float32 where the data allow it, sums float64. When the violation seems to be at most eps, F of every row
 that could matter is recomputed in float64 from all support vectors. If that shows a larger one, rounds go on from the corrected
 F; if corrections stop helping, on float64 kernels throughout (smo_state.py, which also says what a stalled run ends with).
@@ -49,6 +51,7 @@ from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
+from svmkit.solvers.smo_alike import alike
 from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
@@ -113,6 +116,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """
     if options.working_set != 0 and not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
         raise UsageError(f"-O working_set={options.working_set}: must be 0, or lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
+    repeated = alike(problem)
+    problem = problem if repeated is None else repeated.problem
     dual = problem.dual()
     m = len(dual.sign)
     one_block = m <= min(options.working_set or m, _BLOCK)  # no row but the block's own: float64 costs little there
@@ -126,6 +131,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     size = min(options.working_set or _block_size(problem.rows, m, real), m)
     return State(
         problem=problem,
+        repeated=repeated,
         eps=eps,
         shrinking=options.shrinking,
         variables=ActiveSet(engine, dual),
@@ -220,6 +226,11 @@ def _overhead(state: State, block: Block) -> int:
 
 def solution(state: State) -> Solution:
     """The solution so far: of a run that is cut short, that of the least primal objective on any way."""
+    found = _of_distinct(state)
+    return found if state.repeated is None else state.repeated.shared_out(found)
+
+
+def _of_distinct(state: State) -> Solution:
     found = solution_of(state)
     if state.done or state.stalled:
         return found

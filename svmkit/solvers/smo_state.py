@@ -26,6 +26,7 @@ from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.features import narrowed
 from svmkit.problem import LINEAR, PRECOMPUTED, Problem, Solution, as_expansion, as_one_row
+from svmkit.solvers.smo_alike import Alike
 from svmkit.solvers.smo_pace import Pace
 
 
@@ -59,16 +60,18 @@ class Best(NamedTuple):
 
 @dataclass
 class State:
-    """``previous``: places of the last block's variables among the active ones, −1 for those dropped since. ``size``: variables
-    of a block, which may come to be ``largest_size``, all of them; ``K_is_whole``: it has them all. ``by_need``: rows of K of a
-    small problem. ``known``: at the end, variables whose F the certificate need not evaluate again: it is from float64 kernel
-    values, or does not matter. ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if
-    that does not serve; ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w.
-    ``interior``: steps through the interior under way, and the variables they are for; ``calmest``: the β since with
-    ``least_after``, the least violation. ``lost_steps``: those that rounds of few steps took the time of.
+    """``repeated``: where examples stand more than once, of which ``problem`` has each once. ``previous``: places of the last
+    block's variables among the active ones, −1 for those dropped since. ``size``: variables of a block, which may come to be
+    ``largest_size``, all of them; ``K_is_whole``: it has them all. ``by_need``: rows of K of a small problem. ``known``: at
+    the end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
+    ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if that does not serve;
+    ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``: steps through the
+    interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the least violation.
+    ``lost_steps``: those that rounds of few steps took the time of.
     """
 
     problem: Problem
+    repeated: Alike | None
     eps: float
     shrinking: bool
     variables: ActiveSet
