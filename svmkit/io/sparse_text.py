@@ -147,7 +147,7 @@ class _Filling:
 
     def piece(self, p: int, start: int, stop: int, bound: NDArray[np.int64]) -> None:
         """Parses piece p into its part of the arrays, unless an earlier piece is already known to be wrong."""
-        if any(q < p for q in self.errors):
+        if min(self.errors, default=p) < p:  # in one call: other threads may add to them meanwhile
             return
         state = self.states[p]
         state[lines.AT], (state[lines.ROW], state[lines.PAIR]), state[lines.FIRST_TAIL] = start, bound, -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from svmkit import parallel
 from svmkit.data import Dataset, Rows
+from svmkit.io import sparse_text
 from svmkit.io.libsvm_data import line_heads, parse_dataset, read_dataset
-from svmkit.io.sparse_text import parse
+from svmkit.io.sparse_text import TextError, parse
 
 
 def unlabelled(content: bytes) -> Dataset:
@@ -311,6 +313,20 @@ def test_first_bad_line_is_reported(tmp_path: Path, two_threads: None, threads: 
     for bad in (7900, 5011, 5003, 17):
         lines[bad] = lines[bad] + b" 1:oops"
         assert refused(tmp_path, b"\n".join(lines)).summary == f"Wrong input format at line {bad + 1}"
+
+
+def test_pieces_that_turn_out_wrong_together(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever thread finds its piece wrong while others look whether one of theirs is: the error is the first one."""
+    parallel.use_threads(8)
+    monkeypatch.setattr(sparse_text, "_PIECE_BYTES", 1)
+    text, interval = np.frombuffer(b"1 1:1\n" + b"1 1:oops\n" * 20, dtype=np.uint8), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            with pytest.raises(TextError, match=r"line 2, column 5: 'oops': not a number"):
+                parse(text)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_line_with_more_unsettled_numbers_than_the_list_holds(tmp_path: Path) -> None:
