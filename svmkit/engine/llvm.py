@@ -1,9 +1,11 @@
-"""Pieces of LLVM IR that vector.py, binary.py and pixels.py share: a number in every lane, a loop, an instruction."""
+"""Pieces of LLVM IR that several files share: a number in every lane, a loop, an instruction, bits read as another type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from svmkit._jit import intrinsic
 
 
 def splat(builder: Any, number: Any, kind: Any) -> Any:
@@ -64,3 +66,22 @@ def instruction(builder: Any, name: str, kind: Any, arguments: list[Any]) -> Any
     signature = ir.FunctionType(kind, [argument.type for argument in arguments])
     function = builder.module.globals.get(name) or ir.Function(builder.module, signature, name)
     return builder.call(function, arguments)
+
+
+def reinterpret(source: str, target: str) -> Any:
+    """An intrinsic ``f(value)``: the bits of one machine type read as another of the same size."""
+
+    def make() -> Any:
+        from numba import types
+        from numba.extending import intrinsic as numba_intrinsic
+
+        @numba_intrinsic
+        def read_as(_ctx: Any, value: Any) -> Any:
+            def generate(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+                return builder.bitcast(args[0], context.get_value_type(getattr(types, target)))
+
+            return getattr(types, target)(getattr(types, source)), generate
+
+        return read_as
+
+    return intrinsic(make)

@@ -18,10 +18,11 @@ import numpy as np
 from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
-from svmkit._jit import ORDERED, REASSOCIATED, Compiled, both_precisions, compiled, helper, intrinsic
+from svmkit._jit import ORDERED, REASSOCIATED, Compiled, both_precisions, compiled, helper
 from svmkit.data import Floats
 from svmkit.engine.larger import larger, smaller
 from svmkit.engine.layouts import Real
+from svmkit.engine.llvm import reinterpret
 from svmkit.engine.space import aligned
 
 #: Places in a block take 12 bits of a key.
@@ -44,24 +45,9 @@ _TAU = 1e-12
 _LEVELS = 1024
 
 
-def _reinterpret(source: str, target: str) -> Any:
-    """The bits of one machine type read as another of the same size."""
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    @numba_intrinsic
-    def reinterpret(_ctx: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], context.get_value_type(getattr(types, target)))
-
-        return getattr(types, target)(getattr(types, source)), generate
-
-    return reinterpret
-
-
-_float64_bits = intrinsic(lambda: _reinterpret("float64", "int64"))
-_float32_bits = intrinsic(lambda: _reinterpret("float32", "int32"))
-_bits_float32 = intrinsic(lambda: _reinterpret("int32", "float32"))
+_float64_bits = reinterpret("float64", "int64")
+_float32_bits = reinterpret("float32", "int32")
+_bits_float32 = reinterpret("int32", "float32")
 
 
 @helper(ORDERED)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit._jit import helper, intrinsic
+from svmkit.engine.llvm import reinterpret
 
 _SMALLEST_POWER, _LARGEST_POWER = -342, 308
 _EXACT_TENS = 23
@@ -92,36 +93,9 @@ def high_product() -> Any:
     return numba_intrinsic(high_product)
 
 
-@intrinsic
-def _from_bits() -> Any:
-    """from_bits(word): the double with these bits."""
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    def from_bits(typing: Any, word: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], ir.DoubleType())
-
-        return types.float64(types.uint64), code
-
-    return numba_intrinsic(from_bits)
-
-
-@intrinsic
-def bits_of() -> Any:
-    """bits_of(value): the bits of a double."""
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic as numba_intrinsic
-
-    def bits_of(typing: Any, value: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], ir.IntType(64))
-
-        return types.uint64(types.float64), code
-
-    return numba_intrinsic(bits_of)
+#: from_bits(word): the double with these bits; bits_of(value): the bits of a double.
+_from_bits = reinterpret("uint64", "float64")
+bits_of = reinterpret("float64", "uint64")
 
 
 def _zero_counter(instruction: str) -> Any:
