@@ -314,7 +314,7 @@ def _fill_piece(
         block = block_few if left.few else block_binary[real]
         block(*lists, c0, c1, out, *binary_space(kernel, left, width, c1 - c0))
     elif form == "pixels":
-        block_pixels[real](*head[:4], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
+        block_pixels[real](*head[:3], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
     else:
         loops = block_distances if left.differences else block_pairs if left.dense else block_table
         loops[real](*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))

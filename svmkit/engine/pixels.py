@@ -184,7 +184,7 @@ def _apply_pixels(
 
 
 def _block_pixels(
-    kind: Any, coef0: Any, degree: Any, lanes: Any, factor: Any,
+    kind: Any, coef0: Any, degree: Any, factor: Any,
     indptr: Any, groups: Any, words: Any, own: Any, rows: Any, r0: Any, r1: Any,
     b_indptr: Any, b_groups: Any, b_words: Any, b_own: Any, columns: Any, c_begin: Any, c_end: Any, out: Any,
     W: Any, starts: Any, values: Any,
@@ -204,16 +204,16 @@ def _block_pixels(
                     line[c] = values[c]
 
 
-_HEAD = "void(i8, R, i8, i8, R, "
+_HEAD = "void(i8, R, i8, "
 _PACKED = "i8[:], i4[:], i4[:], i4[:, :], "
 _TABLE = "i4[:, :], i4[:], R[:])"
 apply_pixels = both_precisions(
     _apply_pixels,
-    _HEAD + _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], " + _TABLE,
+    _HEAD + "i8, R, " + _PACKED + "i8, i8, " + _PACKED + "i8[:], f8[:], i8, f8[:, :], " + _TABLE,
     needs=NEEDED,
 )
 block_pixels = both_precisions(
     _block_pixels,
-    _HEAD + _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], " + _TABLE,
+    _HEAD + "R, " + _PACKED + "i8[:], i8, i8, " + _PACKED + "i8[:], i8, i8, R[:, :], " + _TABLE,
     needs=NEEDED,
 )
