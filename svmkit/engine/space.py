@@ -126,12 +126,12 @@ def sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[
     part = _doubled(lanes(real), len(columns), table_columns(real))
     n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
     lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
-    room = int(lengths[-n_parts * part :].sum())
+    n_entries = int(lengths[-n_parts * part :].sum())
     table, h, sums, cursor = kept(
         "sorted",
         real,
         lambda: (*(aligned(k * WIDE_COLUMNS, real) for k in (FREQUENT, 1, SORTED_ROWS)), np.empty(SORTED_ROWS, np.int64)),
     )
     W = table[: n_parts * FREQUENT * part].reshape(n_parts * FREQUENT, part)
-    lists = (np.empty(width + 2, np.int64), np.empty(room, np.int32), np.empty(room, real))
+    lists = (np.empty(width + 2, np.int64), np.empty(n_entries, np.int32), np.empty(n_entries, real))
     return (W, *lists, h[: n_parts * part], cursor, sums)

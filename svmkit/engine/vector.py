@@ -167,9 +167,9 @@ class Vectors:
         shift, one = self.splat(coef0), self.splat(1.0)
         first = [b.fadd(t, shift, flags=_KEEP_ORDER) for t in sums]
         before = b.block
-        loop, after = b.append_basic_block("power"), b.append_basic_block("powered")
-        b.branch(loop)
-        b.position_at_end(loop)
+        power_block, after = b.append_basic_block("power"), b.append_basic_block("powered")
+        b.branch(power_block)
+        b.position_at_end(power_block)
         left = b.phi(self.i64)
         powers, bases = ([b.phi(self.type) for _ in sums] for _ in range(2))
         odd = b.trunc(left, ir.IntType(1))
@@ -177,13 +177,13 @@ class Vectors:
         squares = [b.fmul(x, x) for x in bases]
         halved = b.lshr(left, ir.Constant(self.i64, 1))
         left.add_incoming(degree, before)
-        left.add_incoming(halved, loop)
+        left.add_incoming(halved, power_block)
         for power, new, base, start, square in zip(powers, raised, bases, first, squares, strict=True):
             power.add_incoming(one, before)
-            power.add_incoming(new, loop)
+            power.add_incoming(new, power_block)
             base.add_incoming(start, before)
-            base.add_incoming(square, loop)
-        b.cbranch(b.icmp_signed(">", halved, ir.Constant(self.i64, 0)), loop, after)
+            base.add_incoming(square, power_block)
+        b.cbranch(b.icmp_signed(">", halved, ir.Constant(self.i64, 0)), power_block, after)
         b.position_at_end(after)
         return raised
 

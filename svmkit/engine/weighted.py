@@ -46,7 +46,7 @@ def rows_with_weight(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
 def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Floats]) -> Solved | None:
     """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range.
 
-    ``gram`` makes XᵀΘX, if it is needed.
+    ``gram`` makes XᵀΘX, if it is needed, in a new array, which is used up.
     """
     by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
     return _by_rows(rows, theta, slope) if by_rows else _by_features(rows, theta, slope, gram())
@@ -76,7 +76,10 @@ def _by_rows(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
 
 
 def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
-    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range."""
+    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range.
+
+    ``matrix`` is overwritten.
+    """
     matrix.flat[:: len(matrix) + 1] += diagonal
     scale = 1.0 / np.sqrt(matrix.diagonal())
     matrix *= scale
