@@ -113,6 +113,8 @@ def artificial(name: str, rows: int, seed: int) -> Path:
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as maker:
             assert maker.stdout is not None
             yield from maker.stdout
+        if maker.returncode:
+            raise Missing(f"bench/{name}-{rows}-{seed} could not be made: datasets/artificial.py ended with {maker.returncode}")
 
     return prepared(f"{name}-{rows}-{seed}", lines)
 

@@ -369,3 +369,10 @@ def test_files_are_prepared_from_the_published_ones(tmp_path: Path, monkeypatch:
     first = bench_data.digits17().read_text()
     assert len(first.splitlines()) == 20_000
     assert float(first.split()[1].partition(":")[2]) == random.Random(1).gauss(0, 1)
+
+
+def test_a_set_that_its_maker_did_not_finish_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_data, "WORK", tmp_path)
+    with pytest.raises(bench_data.Missing, match=r"bench/nothing-70-1 could not be made: .* ended with 2"):
+        bench_data.artificial("nothing", 70, 1)
+    assert not (tmp_path / "nothing-70-1").exists()
