@@ -16,7 +16,6 @@ what they lose to the paper's. Reuters' acq stands for CCAT. Seconds are this ma
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +28,8 @@ import numpy as np
 import reproduce_landmarks
 import reproduce_small
 import reproduce_stream
-from bench_data import Missing, public
-from reproduce_table import Split, error_on, heading, line, verdict
+from bench_data import public
+from reproduce_table import Split, error_on, heading, line, needs_data, verdict
 
 from svmkit import maps, solvers
 from svmkit.certificate import certify
@@ -338,18 +337,15 @@ PARTS = ("table2", "race", "landmarks", "small", "fig1", "table3")
 @click.option(
     "--pictures", type=click.Path(file_okay=False, path_type=Path), help="Folder for Fig. 1 as PNG (needs matplotlib)."
 )
+@needs_data
 def command(
     parts: tuple[str, ...], names: tuple[str, ...], seeds: int, sizes: tuple[str, ...], most_dim: int,
     stream_dims: tuple[int, ...], passes: int, limit_s: float, most_epochs: int, pictures: Path | None,
 ) -> None:  # fmt: skip
     chosen = [case for case in CASES if not names or case.name in names]
-    try:
-        for case in chosen:
-            for file in (case.file, case.test or case.file):
-                public(file)
-    except Missing as reason:
-        click.echo(str(reason), err=True)
-        sys.exit(1)
+    for case in chosen:
+        for file in (case.file, case.test or case.file):
+            public(file)
     wanted, s_values = parts or PARTS, [int(s) for s in sizes] or [512, 1024]
     fig1_dims = [2**k for k in range(1, most_dim.bit_length()) if 2**k <= most_dim]
     for case in chosen:

@@ -8,7 +8,6 @@ replacement.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 
 import click
 import numpy as np
-from bench_data import Missing, one_against_rest, public
-from reproduce_table import heading, line, verdict
+from bench_data import one_against_rest, public
+from reproduce_table import heading, line, needs_data, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats
@@ -108,12 +107,9 @@ def size_rows(task: Task, seeds: int, draws: Sequence[int]) -> Iterator[Sequence
 @click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each.")
 @click.option("--set", "names", multiple=True, type=click.Choice(list(SETS)), help="Only these. Repeatable.")
 @click.option("--quick", is_flag=True, help="The first 2000 rows, and kT up to 1e5, only.")
+@needs_data
 def command(seeds: int, names: tuple[str, ...], quick: bool) -> None:
-    try:
-        tasks = [task_of(name, 2000 if quick else None) for name in names or SETS]
-    except Missing as reason:
-        click.echo(str(reason), err=True)
-        sys.exit(1)
+    tasks = [task_of(name, 2000 if quick else None) for name in names or SETS]
     click.echo(f"Distance to the optimum after T steps\n\n{heading(CONVERGENCE_COLUMNS)}")
     for task in tasks:
         for cells in convergence_rows(task, seeds):

@@ -12,7 +12,6 @@ the clock, without reading. How many kernel values svm-train evaluates was count
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -21,8 +20,8 @@ from typing import Any
 
 import click
 import numpy as np
-from bench_data import Missing, mnist, public
-from reproduce_table import Split, by_libsvm, error_on, heading, line, verdict
+from bench_data import mnist, public
+from reproduce_table import Split, by_libsvm, error_on, heading, line, needs_data, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats
@@ -226,13 +225,10 @@ def report_times(cases: Sequence[Case], splits: dict[str, Split], most: int | No
 @click.option("--set", "names", multiple=True, type=click.Choice([case.name for case in CASES]), help="Only these. Repeatable.")
 @click.option("--part", type=click.Choice(["curves", "time", "both"]), default="both", show_default=True, help="What to run.")
 @click.option("--quick", is_flag=True, help="The first 3000 rows of each part only.")
+@needs_data
 def command(seeds: int, names: tuple[str, ...], part: str, quick: bool) -> None:
     cases, most = [case for case in CASES if not names or case.name in names], 3000 if quick else None
-    try:
-        splits = {case.name: split_of(case, most) for case in cases}
-    except Missing as reason:
-        click.echo(str(reason), err=True)
-        sys.exit(1)
+    splits = {case.name: split_of(case, most) for case in cases}
     if part != "time":
         report_curves(cases, splits, seeds)
     if part != "curves":

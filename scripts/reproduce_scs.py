@@ -8,15 +8,14 @@ stands the distance to it, (f − f*)/(1 − f*): 0 at the optimum, 1 at α = 0.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 import numpy as np
-from bench_data import Missing, public
-from reproduce_table import Split, error_on, heading, line, verdict
+from bench_data import public
+from reproduce_table import Split, error_on, heading, line, needs_data, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats, Ints, Rows
@@ -166,15 +165,12 @@ def gammas(given: tuple[float, ...], n_features: int) -> list[float]:
     show_default=True,
     help="γ of the kernel; 0 is 1/features. Repeatable.",
 )
+@needs_data
 def command(seeds: int, names: tuple[str, ...], given: tuple[float, ...]) -> None:
     chosen = [case for case in CASES if not names or case.name in names]
-    try:
-        for case in chosen:
-            for file in (case.file, case.test or case.file):
-                public(file)
-    except Missing as reason:
-        click.echo(str(reason), err=True)
-        sys.exit(1)
+    for case in chosen:
+        for file in (case.file, case.test or case.file):
+            public(file)
     click.echo(heading(COLUMNS))
     for case in chosen:
         split = split_of(case)

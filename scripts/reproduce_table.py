@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec
 
+import click
 import numpy as np
+from bench_data import Missing
 from bench_tools import other_path
 
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.problem import Kernel, Solution
+
+P = ParamSpec("P")
+
+
+def needs_data(command: Callable[P, None]) -> Callable[P, None]:
+    """``command``, which ends with exit code 1 and what to do where a data set is missing."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except Missing as reason:
+            click.echo(str(reason), err=True)
+            sys.exit(1)
+
+    return run
 
 
 @dataclass(frozen=True)
