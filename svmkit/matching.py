@@ -107,5 +107,5 @@ def _cut(values: Floats) -> Ints:
     carried = digits >= 10**_DIGITS  # rounded up to a power of ten
     digits[carried] /= 10
     packed = ((exponent + carried) << 32) + digits.astype(np.int64)
-    signed: Ints = np.where(values < 0, -packed - 1, packed)
+    signed: Ints = np.where(values < 0, -packed, packed)
     return signed

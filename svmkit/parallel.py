@@ -82,7 +82,6 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     def task() -> None:
         _own.left = left  # of what is attended inside a piece, too
         take_pieces()
-        _own.left = None
         finished.release()
 
     workers = _workers(n_workers)

@@ -86,7 +86,7 @@ class Training:
 
     def _time_left_s(self) -> float | None:
         limit_s = self.config.time_limit_s
-        return None if limit_s is None else max(0.0, limit_s - self._spent.seconds())
+        return None if limit_s is None else limit_s - self._spent.seconds()
 
     def _train(self, numbers: list[int], turn: Turn) -> None:
         together = self._together if len(numbers) > 1 else None
@@ -151,7 +151,6 @@ class Training:
                     self.dataset.rows, machines.part(first, last), ended.part(machines.starts, first, last), each_s, since_s
                 )
                 self._done(numbers[first], part, partial(_each, part), turn)
-                since_s += part.sums().seconds
                 continue
             for number in numbers[first:last]:
                 self._train_alone(number, turn, each_s)

@@ -109,5 +109,5 @@ def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, proble
     beta = np.zeros(warm.dataset.n)
     for classes, sign in ((wanted, 1.0), (wanted[::-1], -1.0)):
         if (machine := warm.machines.get(classes)) is not None:
-            np.add.at(beta, warm.place[machine.index], sign * machine.coef)
+            beta[warm.place[machine.index]] = sign * machine.coef
     return feasible(problem, problem.y * beta[examples])

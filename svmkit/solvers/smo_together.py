@@ -115,7 +115,7 @@ class SmallMachines:
 
     def _among(self, number: int, rows: Ints) -> Floats:
         """K among the rows of a class, or of all but one (a negative number)."""
-        kept = self._kept.get(number) if number >= 0 else None
+        kept = self._kept.get(number)
         if kept is not None:
             return kept
         values: Floats = self._engine.block(rows, rows)
