@@ -159,6 +159,13 @@ def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: s
     assert sorted([*asked, *known]) == list(range(400))
 
 
+def test_where_no_row_is_left_none_is_chosen() -> None:
+    taught, labels = learner(n_begin=20)
+    for row in range(len(labels)):
+        taught.learn(row, int(labels[row]))
+    assert taught.choose() == -1
+
+
 def test_the_last_answer_may_be_none() -> None:
     taught, labels = learner()
     asked: list[int] = []

@@ -295,6 +295,14 @@ def test_a_norm_below_0_of_coefficients_outside_the_box_has_no_gap_either() -> N
     assert math.isnan(certify(problem, solution(problem, outside, 0.0)).gap)
 
 
+def test_a_dual_point_whose_norm_is_below_0_has_no_gap_either() -> None:
+    """Though that of the solution it came with is above 0."""
+    problem = replace(zoo.precomputed(np.diag([1.0, 1.0, -1.0]), np.array([1.0, -1.0, 1.0]), 1.0), bias="none")
+    found = solution(problem, np.array([1.0, 0.0, 0.0]), 0.0)
+    assert math.isfinite(certify(problem, replace(found, alpha=np.array([1.0, 0.0, 0.5]))).gap)
+    assert math.isnan(certify(problem, replace(found, alpha=np.array([0.5, 0.0, 1.0]))).gap)
+
+
 def test_a_polynomial_of_negative_coef0_has_no_gap() -> None:
     """It is not definite, even where ‖w‖² > 0: another feasible point may have more than this one's primal."""
     rows, y = Rows.from_dense(np.array([[1.0], [2.0], [-1.0], [0.5]])), np.array([1.0, 1.0, -1.0, -1.0])

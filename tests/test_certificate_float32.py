@@ -12,7 +12,7 @@ from svmkit import certificate
 from svmkit.certificate import certify
 from svmkit.data import Rows
 from svmkit.engine.kernels import cross_apply
-from svmkit.problem import POLYNOMIAL, RBF, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 
 
@@ -23,6 +23,18 @@ def test_a_norm_of_coefficients_far_beyond_the_box_is_computed_in_float64() -> N
     problem = zoo.problem(X, rng.choice([-1.0, 1.0], 40), Kernel(RBF, 0.5))
     given = Solution(problem.rows, np.arange(40), 1e6 * sign, 0.0)
     assert certify(problem, given, "f4") == certify(problem, given)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dual_point_of_large_alpha_that_cancel_is_computed_in_float64(seed: int) -> None:
+    """Of a solution that is 0: near copies of either label, all at their bounds."""
+    rng = np.random.default_rng(seed)
+    X, y = np.repeat(rng.normal(size=(20, 3)), 2, axis=0) + 1e-5 * rng.normal(size=(40, 3)), np.tile([1.0, -1.0], 20)
+    problem = zoo.problem(X, y, Kernel(RBF, 0.5), C=1e4)
+    given = Solution(problem.rows.take(np.arange(0)), np.arange(0), np.zeros(0), 0.0, alpha=problem.upper)
+    exact = certify(problem, given)
+    assert 0 < exact.gap < 1.0
+    assert certify(problem, given, "f4") == exact
 
 
 def test_a_violation_that_float32_would_blur_is_computed_in_float64_beside_a_large_gap() -> None:
@@ -70,3 +82,14 @@ def test_what_float32_puts_just_beyond_the_margin_is_looked_at_in_float64(
     assert np.isnan(beyond[example])
     assert (exact - rho > 1.0)[~np.isnan(beyond)].all()
     assert not np.isnan(beyond).all()
+
+
+@pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(SIGMOID, 1.0, -30.0)], ids=lambda kernel: kernel.name)
+def test_of_kernels_without_a_diagonal_above_0_or_with_a_w_no_look_is_taken(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
+    problem = zoo.problem(*zoo.points(60, 3, seed=2), kernel)
+    alpha = np.append(np.ones(4), np.zeros(56))
+    given = Solution(problem.rows, np.arange(60), problem.y * alpha, 5.0)
+    assert certificate._beyond(problem, given, alpha) is None

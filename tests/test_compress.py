@@ -19,6 +19,7 @@ from svmkit.data import Dataset, Floats, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
+from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 from svmkit.reduced import Distance
@@ -405,6 +406,13 @@ def test_labels_of_one_class_models_may_flip_too() -> None:
 def test_kernels_without_a_feature_space_are_refused(kernel: Kernel) -> None:
     with pytest.raises(UsageError, match="cannot be re-expressed"):
         compress(replace(regression(), kernel=kernel), 5)
+
+
+@pytest.mark.parametrize(("n_class", "multiclass"), [(2, "ovo"), (4, "ovr")])
+def test_machines_that_have_all_vectors_have_them_chosen_from_all(n_class: int, multiclass: str) -> None:
+    model = trained(n_class, multiclass=multiclass)
+    chosen = np.sort(landmarks.pivots(model.rows, model.kernel, 9, 5))
+    assert np.array_equal(compress(model, 9, seed=5, steps=0).rows.to_dense(), model.rows.take(chosen).to_dense())
 
 
 def test_each_class_needs_a_vector() -> None:

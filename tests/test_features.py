@@ -25,6 +25,7 @@ def test_of_dense_rows_all_features_occur() -> None:
     rows = dense_rows(np.zeros((2, 3), np.float32))
     narrow, names = narrowed(rows)
     assert narrow is rows
+    assert names.dtype == np.int32
     assert names.tolist() == [1, 2, 3]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from svmkit.data import Dataset, Floats, Ints, Rows
-from svmkit.matching import Found, _cut, find_rows
+from svmkit.matching import Found, _cut, find_rows, foreign_rows, weight_rows
 from svmkit.model import Machine, Model
-from svmkit.problem import Kernel
+from svmkit.problem import LINEAR, RBF, Kernel
 
 
 def find(
@@ -46,6 +48,45 @@ def test_of_equal_rows_the_heaviest_is_that_of_the_largest_coefficient() -> None
     assert_array_equal(find(equal.take(np.arange(2)), equal, [np.arange(3)], weight=np.array([1.0, 2.0, 3.0])).place, [2, 1])
 
 
+def model_of(n: int, counts: list[int], machines: list[tuple[list[int], list[float]]], multiclass: str = "ovo") -> Model:
+    """Of n rows that are all the same."""
+    return Model(
+        svm_type="c_svc",
+        kernel=Kernel(RBF, 1.0),
+        rows=Rows.from_dense(np.ones((n, 1))),
+        machines=tuple(Machine(np.array(index), np.array(coef), 0.0) for index, coef in machines),
+        labels=np.arange(len(counts)),
+        class_counts=np.array(counts),
+        multiclass=multiclass,
+    )
+
+
+def test_the_largest_coefficient_of_a_row_is_that_of_any_machine_whatever_its_sign() -> None:
+    """3 and 4 in the first class, 3, 1 and 2 in the second."""
+    every = ([0, 1, 2, 3, 4], [3.0, 0.5, -0.5, -1.0, -2.0])
+    model = model_of(5, [2, 3, 0], [every, ([0, 1], [1.0, 4.0]), ([2, 3, 4], [3.0, 0.5, 0.25])])
+    data = Dataset(model.rows, np.zeros(5), weight=np.array([1.0, 2.0, 1.0, 2.0, 3.0]))
+    assert_array_equal(find_rows(model, data, [np.arange(2), np.arange(2, 5), np.arange(0)]).place, [0, 1, 4, 2, 3])
+
+
+@pytest.mark.parametrize(("n", "second"), [(3, 2), (2, -1)])
+def test_against_the_rest_an_example_that_a_row_of_its_class_is_serves_no_other(n: int, second: int) -> None:
+    model = model_of(2, [1, 1, 0], [([0, 1], [1.0, -1.0])] * 3, "ovr")
+    data = Dataset(Rows.from_dense(np.array([[1.0], [2.0], [1.0]])[:n]), np.zeros(n))
+    assert_array_equal(find_rows(model, data, [np.arange(1), np.arange(1, 2), np.arange(2, n)]).place, [0, second])
+
+
+def test_a_row_with_another_classs_sign_in_one_machine_is_no_example_whatever_others_say() -> None:
+    machines = [([0, 1], [-1.0, -1.0]), ([0, 2], [1.0, -1.0]), ([1, 2], [1.0, -1.0])]
+    assert_array_equal(foreign_rows(model_of(3, [1, 1, 1], machines)), [True, False, False])
+
+
+def test_a_w_is_a_linear_machines_only_row_and_has_the_coefficient_1() -> None:
+    model = model_of(4, [3, 1], [([0], [1.0]), ([1], [0.5]), ([2, 3], [1.0, -1.0])])
+    assert weight_rows(model) == set()
+    assert weight_rows(replace(model, kernel=Kernel(LINEAR))) == {0}
+
+
 def test_zeros_that_are_spelt_out_do_not_count() -> None:
     spelt = Rows(np.array([0.0, 5.0]), np.array([1, 2], dtype=np.int32), np.array([0, 2]), 2)
     plain = Rows(np.array([5.0]), np.array([2], dtype=np.int32), np.array([0, 1]), 2)
@@ -70,10 +111,11 @@ def test_an_exact_row_comes_before_one_that_agrees_in_eight_digits() -> None:
 def test_values_half_way_between_two_prints_are_found() -> None:
     """Nine digits with a 5 at the end: which way they are cut depends on the side of the tie that the double lies on."""
     draw = np.random.default_rng(8)
-    X = np.array([float(f"{digits}5e-9") for digits in draw.integers(10**7, 10**8, 2000)])
+    exponents = np.append(np.full(2000, -9), draw.integers(-290, 280, 2000))
+    X = np.array([float(f"{digits}5e{e}") for digits, e in zip(draw.integers(10**7, 10**8, 4000), exponents, strict=True)])
     printed = np.array([float(f"{value:.8g}") for value in X])
-    found = find(Rows.from_dense(printed[:, None]), Rows.from_dense(X[:, None]), [np.arange(2000)])
-    assert_array_equal(found.place, np.arange(2000))
+    found = find(Rows.from_dense(printed[:, None]), Rows.from_dense(X[:, None]), [np.arange(4000)])
+    assert_array_equal(found.place, np.arange(4000))
 
 
 def test_values_rounded_up_to_a_power_of_ten_are_found() -> None:

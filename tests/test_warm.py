@@ -130,6 +130,30 @@ def test_against_the_rest() -> None:
         fit(dataset, replace(config, multiclass="ovo"), warm=join(dataset, cold.model))
 
 
+def test_two_classes_have_no_kind_of_machines_to_differ_in() -> None:
+    """A model of three of which one has no support vectors, as one of weight 0."""
+    dataset = blobs(60, 8, labels=(1, 2))
+    model = fit(dataset, CONFIG).model
+    assert model.class_counts is not None
+    of_three = replace(
+        model,
+        labels=np.array([1, 2, 3]),
+        class_counts=np.append(model.class_counts, 0),
+        machines=(*model.machines, *model.machines, replace(model.machines[0], index=np.arange(0), coef=np.zeros(0))),
+        multiclass="ovr",
+    )
+    assert not alpha(join(dataset, of_three), CONFIG).any()
+
+
+def test_a_nu_svc_model_is_gone_on_from_too() -> None:
+    """Its coefficients are as those of some C."""
+    dataset = blobs(60, 8)
+    model = fit(dataset, CONFIG).model
+    found = alpha(join(dataset, replace(model, svm_type="nu_svc")), CONFIG)
+    assert found.any()
+    assert_array_equal(found, alpha(join(dataset, model), CONFIG))
+
+
 def test_what_cannot_be_gone_on_from() -> None:
     dataset = blobs(40, 9)
     model = fit(dataset, CONFIG).model

@@ -162,6 +162,17 @@ def test_a_weight_of_a_label_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert said == "svmkit: warning: class label 9 specified in weight is not found\n"
 
 
+@pytest.mark.parametrize("n", [10, 11])
+def test_data_of_more_classes_than_the_models_are_refused(n: int, tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d")
+    svmkit("train", "-q", data, tmp_path / "m")
+    data.write_text(data.read_text() + "".join(f"{label} 1:1\n" for label in range(2, n)))
+    done = svmkit("eval", "--certificate", data, tmp_path / "m")
+    assert done.returncode == 1
+    own = ", ".join(map(str, [-1, *range(1, 10)])) + (" …" if n > 10 else "")
+    assert f"its labels are {own}, the model's -1, 1" in done.stderr.replace("\n", " ")
+
+
 def test_a_serial_that_no_column_belongs_to_is_refused(tmp_path: Path) -> None:
     """A certificate asks for K_ii of every row, not of support vectors alone."""
     (tmp_path / "d").write_text("1 0:1 1:2 2:0 3:0\n-1 0:2 1:0 2:2 3:0\n1 0:3 1:0 2:0 3:2\n")

@@ -105,3 +105,12 @@ def test_what_the_certificate_has_taken_of_the_time_for_last_looks_the_error_doe
     assert len(began) == 1
     assert told.count(1) == 1
     assert np.isnan([rows[-1].primal, rows[-1].holdout_error]).all()
+
+
+def test_while_nothing_has_been_evaluated_rows_follow_the_time() -> None:
+    rows: list[TraceRow] = []
+    seen = looks.Looks(CASE, rows.append, None, lambda: False)
+    nothing = smo.solution(smo.start(CASE, smo.Options(), 1e-3, 0))
+    for now, evaluations in ((1.0, 0), (1.1, 0), (1.2, 1), (1.6, 2), (1.8, 3)):
+        seen.maybe(now, Progress(1, evaluations), lambda: nothing)
+    assert [(row.seconds, row.kernel_evaluations) for row in rows] == [(1.0, 0), (1.2, 1), (1.8, 3)]

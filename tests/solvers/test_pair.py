@@ -387,6 +387,15 @@ def test_overflow_is_never_called_converged(kernel: Kernel) -> None:
     assert (progress.done, progress.stalled) == (False, True)
 
 
+def test_variables_without_room_are_no_bounded_support_vectors_and_say_nothing_of_rho() -> None:
+    X, y = points(20, 3, seed=1)
+    _, state = run(problem(X, y, Kernel(RBF, 0.5), np.where(np.arange(20) < 6, 0.0, 0.1)))
+    report = pair.report(state)
+    assert report.n_bounded == np.count_nonzero(state.variables.alpha == 0.1) > 0
+    state = pair.start(problem(X, y, Kernel(RBF, 0.5), 0.0), pair.Options(), 1e-3, 0)
+    assert pair.solution(state).rho == 0.0
+
+
 def test_a_rho_of_0_has_no_sign() -> None:
     """All slopes of free variables are −0 here; svm-train adds them to 0, and prints 0."""
     X, y = np.array([[-1.0, 0.0673], [2.0, 0.0], [3.0, 1.42], [0.0, 0.0]]), np.array([1.0, -1.0, -1.0, 1.0])

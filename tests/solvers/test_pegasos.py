@@ -140,13 +140,16 @@ def test_float32_steps_are_those_of_float64(monkeypatch: pytest.MonkeyPatch) -> 
     assert found[0] == pytest.approx(found[1], abs=1e-6 * np.abs(found[1]).max())
 
 
-@pytest.mark.parametrize("size", [1, 5, 64])
-def test_the_size_of_blocks_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch, float64: None) -> None:
-    case = replace(named("300 rows, rbf"), bias="none")
+@pytest.mark.parametrize("responses", ["all", "demand"])
+@pytest.mark.parametrize(("size", "bias"), [(1, "none"), (5, "free"), (64, "none")])
+def test_the_size_of_blocks_changes_nothing(
+    size: int, bias: Bias, responses: str, monkeypatch: pytest.MonkeyPatch, float64: None
+) -> None:
+    case = replace(named("300 rows, rbf"), bias=bias)
     found = []
     for block in (512, size):
         monkeypatch.setattr(pegasos, "_BLOCK", block)
-        state = pegasos.start(case, pegasos.Options(batch=3), 1e-9, seed=1)
+        state = pegasos.start(case, pegasos.Options(batch=3, responses=responses), 1e-9, seed=1)
         progress = pegasos.advance(state, 501)
         found.append((beta_of(case, pegasos.solution(state)), progress.kernel_evaluations))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-9, abs=1e-12)
@@ -180,6 +183,13 @@ def test_it_ends_where_the_gap_is_small_enough(name: str) -> None:
     assert result.status is Status.CONVERGED
     assert result.certificate.gap <= 0.05 * result.certificate.primal
     assert result.steps < 10_000 * case.n
+
+
+def test_the_end_of_the_run_is_the_end_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a look at the gap comes there, too."""
+    monkeypatch.setattr(pegasos, "_LOOK_SHARE", np.inf)
+    case = replace(named("300 rows, rbf"), bias="none")
+    assert run(pegasos, case, pegasos.Options(epochs=1.0), eps=1e9).status is Status.CONVERGED
 
 
 def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:

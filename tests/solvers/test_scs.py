@@ -136,9 +136,29 @@ def test_nothing_is_claimed_of_examples_outside_the_sample() -> None:
     """f_S may be minimal, and f far from it."""
     case = unbiased(300, 1.0)
     for sample, converges in ((200, False), (299, False), (300, True), (1000, True)):
-        progress = to_the_end(scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0))
+        progress = to_the_end(state := scs.start(case, scs.Options(first=10, sample=sample), 0.05, 0))
+        assert (scs.solution(state).alpha is not None) == converges
         assert (progress.done, progress.completed) == (converges, not converges)
         assert progress.gap <= 0.05  # of f_S
+
+
+def test_a_small_gap_of_a_sample_that_still_grows_ends_nothing() -> None:
+    state = scs.start(unbiased(300, 1.0), scs.Options(first=10), 0.9, 0)
+    assert to_the_end(state).done
+    assert len(state.gram.rows) == 300
+
+
+def test_where_no_step_is_long_enough_the_point_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the validation sample sees that the point tried is better."""
+    state = scs.start(unbiased(300, 1.0), scs.Options(first=30), 1e-3, 0)
+    search, seen = scs._search, []
+    monkeypatch.setattr(scs, "_search", lambda *given: (0.0, search(*given)[0]))
+    monkeypatch.setattr(scs, "_validated", lambda state, move: not seen.append(move))
+    before, radius = state.alpha.coef, state.radius
+    scs.advance(state, 1)
+    assert np.array_equal(state.alpha.coef[:30], before)
+    assert state.at.coef.any()
+    assert state.radius < radius
 
 
 def test_at_lambda_1_the_closed_form_is_reached() -> None:

@@ -183,6 +183,19 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     assert oracle.violation(K, problem, beta_of(problem, state)) <= 1e-5 + 1e-7
 
 
+def test_in_float64_a_run_has_all_its_chances_again_and_then_none(blocks: None) -> None:
+    form = sdca.start(large(), sdca.Options(), 1e-3, 0).form
+    assert isinstance(form, sdca._KernelForm)
+    assert form.variables.engine.packed.real == "f4"
+    while not form.checks.fail(1.0):
+        pass
+    form._use_float64()
+    assert (form.variables.engine.packed.real, form.stalled) == ("f8", False)
+    assert not form.checks.fail(1.0)
+    form._use_float64()
+    assert form.stalled
+
+
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(1, 1.0, 0.0, 3)], ids=lambda kernel: kernel.name)
 def test_kernel_values_that_overflow_are_a_stall_not_a_loop(kernel: Kernel) -> None:
     X, y = zoo.points(30, 3, seed=14)

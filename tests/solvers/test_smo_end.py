@@ -68,6 +68,16 @@ def test_what_is_noted_is_better_by_its_objective_or_as_good_and_calmer() -> Non
     assert np.array_equal(state.best.beta, good)
 
 
+def test_of_a_run_cut_short_w_is_the_solution_only_where_it_is_the_better_one() -> None:
+    problem = zoo.noisy(300, C=100.0)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
+    smo.advance(state, 4000)
+    expected = certify(problem, smo.solution(state)).primal
+    state.by_w = Solution(problem.rows.take(np.arange(0)), np.arange(0), np.zeros(0), 0.0)
+    assert expected < certify(problem, state.by_w).primal
+    assert certify(problem, smo.solution(state)).primal == expected
+
+
 def test_in_float64_a_run_has_all_its_chances_again_and_then_none() -> None:
     state = smo.start(zoo.noisy(), smo.Options(working_set=64), 1e-3, 0)
     assert state.variables.engine.packed.real == "f4"
@@ -88,3 +98,18 @@ def test_an_objective_that_is_no_number_is_the_worst() -> None:
     problem = zoo.problem(X, y, Kernel(POLYNOMIAL, 1.0, 0.0, 3))
     assert np.isnan(certify(problem, found := Solution(problem.rows, np.arange(3), y, 0.0)).primal)
     assert smo_state.primal_of(problem, found) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("beta", "expected"),
+    [
+        ([0.0, 0.0], -0.5),  # both may rise: F is 0.5 at most
+        ([2.0, 2.0], 0.25),  # both may fall
+        ([0.0, 2.0], -0.125),
+        ([0.0, 1.0], 0.25),  # free
+    ],
+)
+def test_rho_lies_between_the_bounds_that_there_are(beta: list[float], expected: float) -> None:
+    F, zero, two = np.array([0.5, -0.25]), np.zeros(2), np.full(2, 2.0)
+    assert smo_state.rho_of(F, np.array(beta), zero, two) == expected
+    assert smo_state.rho_of(F, zero, zero, zero) == 0.0
