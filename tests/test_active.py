@@ -166,6 +166,23 @@ def test_where_no_row_is_left_none_is_chosen() -> None:
     assert taught.choose() == -1
 
 
+def test_the_pools_row_of_a_label_that_is_none_is_named() -> None:
+    with pytest.raises(DataError, match=r"^pool row 3: label 5 is none of 3, 8"):
+        learner(n_begin=20)[0].learn(2, 5)
+
+
+def test_examples_to_begin_with_are_checked_as_those_of_the_pool_are() -> None:
+    pool, labels = examples()
+    for wrong, why in (
+        ({"rows": Rows.from_dense(np.full((1, 2), 1e200))}, "example 1 has 1e.200"),
+        ({"weight": np.full(1, -1.0)}, "weight"),
+    ):
+        begin = replace(Dataset(Rows.from_dense(np.ones((1, 2))), labels[:1]), **wrong)
+        for one, other in ((begin, pool), (None, replace(begin, y=np.full(1, np.nan)))):
+            with pytest.raises(DataError, match=why):
+                Learner(CONFIG, LABELS, one, other)
+
+
 def test_the_last_answer_may_be_none() -> None:
     taught, labels = learner()
     asked: list[int] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -216,3 +218,21 @@ def test_ranges_are_all_there_once(n: int, n_pieces: int) -> None:
     assert sorted(i for first, last in found for i in range(first, last)) == list(range(n))
     assert len(found) == n_pieces
     assert max(last - first for first, last in found) - min(last - first for first, last in found) <= 1
+
+
+FORKED = """
+import os, signal
+from svmkit import parallel
+parallel.use_threads(2)
+parallel.run_pieces(lambda piece: None, 2)
+if (child := os.fork()) == 0:
+    signal.alarm(5)
+    parallel.run_pieces(lambda piece: None, 2)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_process_waits_for_no_thread_that_it_has_not() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"

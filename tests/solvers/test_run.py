@@ -379,19 +379,20 @@ def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() 
     assert calls < 100
 
 
-@pytest.mark.parametrize("in_a_hurry", [True, False])
-def test_of_a_run_cut_short_the_certificate_is_quick(in_a_hurry: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From float32 kernel values, by the clock; where the steps were counted nobody waits."""
+@pytest.mark.parametrize(("by", "real"), [("clock", "f4"), ("signal", "f4"), ("steps", "f8")])
+def test_of_a_run_cut_short_the_certificate_is_quick(by: str, real: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From float32 kernel values; where the steps were counted nobody waits."""
     asked: list[str] = []
-    real = looks.certify
+    whole = looks.certify
 
     def noted(problem: Problem, found: Solution, precision: Any = "f8") -> Certificate:
         asked.append(precision)
-        return real(problem, found, precision)
+        return whole(problem, found, precision)
 
     monkeypatch.setattr(looks, "certify", noted)
-    go(scripted(clock=clock, step_s=0.01), Limits(time_limit_s=1.0) if in_a_hurry else Limits(max_iter=100))
-    assert asked == ["f4" if in_a_hurry else "f8"]
+    limits = {"clock": Limits(time_limit_s=1.0), "steps": Limits(max_iter=100)}.get(by, Limits())
+    go(scripted(clock=clock, step_s=0.01), limits, interrupted=lambda: by == "signal" and clock.now_s >= 1.0)
+    assert asked == [real]
 
 
 def test_calls_become_shorter_where_steps_become_longer(clock: Clock) -> None:

@@ -222,6 +222,14 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     assert not progress.done
 
 
+def test_a_look_that_catches_an_indefinite_kernel_ends_the_run() -> None:
+    case = replace(named("precomputed, indefinite"), bias="none")
+    state = scs.start(case, scs.Options(), 1e-3, 0)
+    while not scs.advance(state, 1).ended:
+        assert not state.looks.indefinite
+    assert state.looks.indefinite
+
+
 def test_a_run_ends_where_the_radius_has_shrunk_to_nothing() -> None:
     """No ‖d‖ is large enough for a point to be accepted: the radius halves each time, from that of the first step."""
     case = unbiased(60, 1.0)

@@ -19,6 +19,11 @@ def test_the_time_is_up_when_the_limit_is_reached(now: float, expected: Status |
     assert Stops(limits, lambda: False).status(Progress(1, 1), now) is expected
 
 
+def test_a_gap_may_be_twice_what_the_violation_leaves_or_not_known() -> None:
+    gaps = np.array([0.0, 3.0, np.nextafter(3.0, 4.0), np.inf, np.nan])
+    assert base.is_close(gaps, 0.5, 3.0).tolist() == [True, True, False, False, True]
+
+
 def test_the_work_at_a_streams_end_goes_in_calls_that_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of steps of 10 ms each: signals are heard between calls."""
     now_s, budgets = 0.0, list[int]()
