@@ -1,10 +1,10 @@
 """The certificate of a model file: its support vectors are found again in the training data, and the problem is stated anew.
 
-A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C and
-the class weights come from the config. svm-train keeps C_i in single precision: an α of that is at its bound. Where it has cut
-values to 8 digits, f and ‖w‖² are those of the rows as they
-stand in the model, the dual point is over the examples they were. A linear machine may be w alone, and a model may stand on
-vectors of its own (landmarks, a smaller basis): then α is lost, and the certificate's own guess takes its place.
+A LIBSVM model says neither which examples its support vectors are nor what C was, so the data are matched row by row, and C
+and the class weights come from the config. Some builds of svm-train round C_i to single precision: for the violation an α of
+that is at its bound. Where it has cut values to 8 digits, f and ‖w‖² are those of the rows as they stand in the model, the
+dual point is over the examples they were. A linear machine may be w alone, and a model may stand on vectors of its own
+(landmarks, a smaller basis): then α is lost, and the certificate's own guess takes its place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
 from svmkit.problem import Solution
 
-#: Single precision has no number nearer to a C_i than such a share of it.
+#: By such a share of it at most C_i is moved where C and a weight are each rounded to single precision.
 _SINGLE = 2.0**-23
 
 
@@ -52,13 +52,15 @@ def certificates(
         position[pair.examples] = np.arange(problem.n)
         origin, exact = position[where.place[machine.index]], bool(where.exact[machine.index].all())
         solution = Solution(model.rows.take(machine.index), origin, machine.coef, machine.rho)
-        alpha = None
-        if (origin >= 0).all():
-            alpha = problem.y * np.bincount(origin, machine.coef, problem.n)
-            problem = replace(problem, upper=_bounds_met(problem.upper, alpha))
+        known = bool((origin >= 0).all())
+        alpha = problem.y * np.bincount(origin, machine.coef, problem.n) if known else None
         if not exact:  # not each row is to the last bit the example it names, or one names none
             solution = replace(solution, origin=np.full_like(origin, -1), alpha=alpha)
-        out.append(certify(problem, solution))
+        found = certify(problem, solution)
+        met = problem.upper if alpha is None else _bounds_met(problem.upper, alpha)
+        if (met != problem.upper).any():
+            found = replace(found, violation=certify(replace(problem, upper=met), solution).violation)
+        out.append(found)
     return out
 
 

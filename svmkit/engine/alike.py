@@ -33,6 +33,8 @@ def _first_alike(indptr: Any, indices: Any, bits: Any, y: Any, table: Any, first
         for k in range(begin, end):
             h = (h ^ bits[k] ^ (uint64(indices[k]) * _SPREAD)) * _MIX
             h ^= h >> _HALF
+        h *= _MIX  # the last value's high bits, too, reach the low ones
+        h ^= h >> _HALF
         at = int64(h & uint64(last))
         while True:
             j = table[at]
@@ -56,16 +58,16 @@ def shared_out(sums: Floats, place: Ints, upper: Floats, most: Floats) -> Floats
     All at their bounds where the sum is ``most``, that of the bounds; so one at most lies between 0 and its bound.
     """
     alpha = np.empty(len(place))
-    _share_out(sums.copy(), (sums >= most).astype(np.uint8), place, upper, alpha)
+    _share_out(sums, sums.copy(), (sums >= most).astype(np.uint8), place, upper, alpha)
     return alpha
 
 
-@compiled("void(f8[:], u1[:], i8[:], f8[:], f8[:])")
-def _share_out(left: Any, full: Any, place: Any, upper: Any, alpha: Any) -> None:
+@compiled("void(f8[:], f8[:], u1[:], i8[:], f8[:], f8[:])")
+def _share_out(sums: Any, left: Any, full: Any, place: Any, upper: Any, alpha: Any) -> None:
     for i in range(len(alpha)):
         g = place[i]
         if full[g] or left[g] >= upper[i]:
             alpha[i] = upper[i]
         else:  # what rounding leaves is no share
-            alpha[i] = left[g] if left[g] > 2.0**-40 * upper[i] else 0.0
+            alpha[i] = left[g] if left[g] > 2.0**-40 * sums[g] else 0.0
         left[g] -= alpha[i]

@@ -276,15 +276,15 @@ def run(
         elif call_s < CALL_S / 2 and allowed == budget:
             growth = 2 if on_trace is not None else _growth(call_s)  # a trace has a row wherever work has doubled
             budget = growth * min(budget, max(1, taken))  # fewer where the next ones are not like these
-    looks.begin_last()
     best = watch.best if status is Status.EARLY_STOP else None
     found = best or solver.solution(state)
     seconds = clock.seconds()
+    looks.begin_last()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate: Certificate | None = UNKNOWN
     if _in_numbers(found):
         certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
-    else:  # kernel values overflowed, as what is not known tells: f = 0 can be written and read
+    else:  # kernel values overflowed, of which a gap of nan tells the user; f = 0 can be written and read
         found = _nothing(problem)
     if certificate is None:  # given up, and the model wanted all the same
         status, certificate = Status.INTERRUPTED, UNKNOWN
@@ -356,7 +356,7 @@ def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats)
 
 def of_a_gap(status: Status, certificate: Certificate, eps: float) -> Status:
     """How the run of a solver that goes by its relative gap ended; where no gap is known (nan), it has nothing to claim."""
-    met = certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING)
+    met = isfinite(certificate.gap) and certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING)
     if status is Status.CONVERGED and not met:
         return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
     if status is Status.STALLED and met:

@@ -284,7 +284,7 @@ def _finishing(state: State) -> Finishing:
     alpha, g, lower, upper = (support.reals[k, members] for k in (ALPHA, GRADIENT, LOWER, UPPER))
     y = np.where(upper > 0.0, 1.0, -1.0)
     among = Problem(state.rows.take(support.slots[ROW, members]), y, upper - lower, state.kernel)
-    run = smo.start(among, smo.Options(), state.eps, seed=0)
+    run = smo.begin(among, smo.Options(), state.eps)
     adopt(run, alpha, g)
     return run
 

@@ -51,7 +51,7 @@ from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
-from svmkit.solvers.smo_alike import alike
+from svmkit.solvers.smo_alike import Alike, alike
 from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
@@ -117,7 +117,11 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     if options.working_set != 0 and not _SMALLEST_BLOCK <= options.working_set <= qp.LARGEST_BLOCK:
         raise UsageError(f"-O working_set={options.working_set}: must be 0, or lie in {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}")
     repeated = alike(problem)
-    problem = problem if repeated is None else repeated.problem
+    return begin(problem if repeated is None else repeated.problem, options, eps, repeated)
+
+
+def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None = None) -> State:
+    """A fresh state with a variable for each example of ``problem``, where they are those of ``repeated`` or all there are."""
     dual = problem.dual()
     m = len(dual.sign)
     one_block = m <= min(options.working_set or m, _BLOCK)  # no row but the block's own: float64 costs little there

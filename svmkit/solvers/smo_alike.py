@@ -15,8 +15,8 @@ from svmkit.data import Floats, Ints
 from svmkit.engine.alike import first_alike, shared_out
 from svmkit.problem import Problem, Solution, as_expansion
 
-#: Problems of no more examples take too little time for it, and of those that it leaves more than such a share, too.
-LEAST_EXAMPLES, _WORTH = 2048, 0.95
+#: Problems of no more examples are left as they are, as are those of which more than such a share are distinct.
+LEAST_EXAMPLES, _WORTH = 2048, 0.9
 
 
 class Alike(NamedTuple):

@@ -129,6 +129,7 @@ def test_bounds_may_be_rounded_to_single_precision(classes: tuple[int, ...], tmp
         found = strict_json(svmkit("eval", "--json", "--certificate", "-c", f"{C:.6g}", data, tmp_path / "m").stdout)
         assert found["violation"] == pytest.approx(trained["violation"], abs=1e-6)
         assert found["gap"] == pytest.approx(trained["gap"], abs=1e-5)
+        assert found["primal"] == pytest.approx(primal_objective(tmp_path / "m", data, float(f"{C:.6g}")), rel=1e-12)
 
 
 def test_rows_that_svm_train_cut_are_judged_as_they_stand_in_the_model(tmp_path: Path) -> None:

@@ -7,15 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from oracle import beta_of, kernel_matrix, violation
 from zoo import points, problem
 
 from svmkit.certificate import certify
 from svmkit.data import Rows, dense_rows
 from svmkit.engine.alike import first_alike, shared_out
-from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Bias, Kernel, Problem
-from svmkit.solvers import smo, smo_alike
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, of_other_rows
+from svmkit.solvers import lasvm, smo, smo_alike
 from svmkit.solvers.base import SolverResult, run
-from svmkit.trace import Status
+from svmkit.trace import Limits, Status
 
 KERNEL = Kernel(RBF, gamma=0.5)
 
@@ -65,6 +66,18 @@ def test_sums_are_shared_out_within_the_bounds() -> None:
     assert np.bincount(place[free], minlength=40).max() <= 1
 
 
+def test_sums_far_below_the_bounds_are_not_lost() -> None:
+    place, upper = np.array([0, 0, 1, 0, 1]), np.array([1e15, 1.0, 1e100, 1e15, 1e-100])
+    most = np.bincount(place, upper)
+    assert shared_out(np.array([5.0, 1e-5]), place, upper, most).tolist() == [5.0, 0.0, 1e-5, 0.0, 0.0]
+
+
+def test_what_rounding_leaves_of_a_sum_is_no_share() -> None:
+    place, upper = np.zeros(6, np.int64), np.full(6, 0.1)
+    sums = np.array([0.1 + 0.1 + 0.1])  # in float64 more than 3 times 0.1 is taken away
+    assert shared_out(sums, place, upper, np.array([0.6])).tolist() == [0.1, 0.1, 0.1, 0.0, 0.0, 0.0]
+
+
 def trained(case: Problem, **options: float) -> SolverResult:
     return run(smo, case, smo.Options(), **{"eps": 1e-3, **options})
 
@@ -110,3 +123,60 @@ def test_what_is_not_worth_it_is_left_as_it_is() -> None:
     precomputed = replace(case, kernel=Kernel(PRECOMPUTED), rows=case.rows._replace(gram=np.eye(2), serial=np.ones(2500, int)))
     assert smo_alike.alike(precomputed) is None
     assert smo_alike.alike(replace(case, kernel=Kernel(LINEAR), rows=dense_rows(np.ones((2500, 3), np.float32)))) is None
+
+
+def kkt(case: Problem, solution: Solution) -> float:
+    """The violation by a dense kernel matrix."""
+    beta = beta_of(case, solution)
+    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    return violation(kernel_matrix(case), case, beta)
+
+
+@pytest.mark.parametrize("C", [1e9, 1e13, 1e100])
+def test_bounds_that_no_example_comes_near(C: float) -> None:
+    """α is of the size that separates the classes, whatever C is."""
+    X, y = points(300, 4, seed=2)
+    X[:, 0] += 3.0 * y
+    drawn = np.random.default_rng(7).integers(0, 300, 2500)
+    case = problem(X[drawn], y[drawn], KERNEL, C=C)
+    found = trained(case)
+    assert found.status is Status.CONVERGED
+    assert found.solution.n_support > 10
+    assert found.certificate.violation == pytest.approx(kkt(case, found.solution), abs=1e-6)
+    assert found.certificate.violation <= 1e-3
+
+
+@pytest.mark.parametrize("most_steps", [1, 50, 400])
+def test_a_run_that_is_cut_short(most_steps: int) -> None:
+    case = repeated()
+    found = run(smo, case, smo.Options(), eps=1e-3, limits=Limits(max_iter=most_steps))
+    assert found.status is Status.MAX_ITER
+    assert found.certificate.violation == pytest.approx(kkt(case, found.solution), abs=1e-6)
+
+
+def test_w_has_the_shared_out_alpha_beside_it() -> None:
+    case = repeated(kernel=Kernel(LINEAR))
+    made = smo_alike.alike(case)
+    assert made is not None
+    alpha = 0.3 * made.problem.upper
+    w = of_other_rows(made.problem.rows.take(np.arange(1)), np.ones(1), 0.5, alpha)
+    shared = made.shared_out(w)
+    assert shared.basis is w.basis
+    assert shared.alpha is not None
+    assert_allclose(np.bincount(made.place, shared.alpha), alpha, rtol=1e-11)
+    assert made.shared_out(replace(w, alpha=None)).alpha is None
+
+
+def test_lasvm_finishes_with_a_variable_for_each_of_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which have an α each already."""
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    rng = np.random.default_rng(1)
+    case = problem(X[rng.integers(0, 1500, 3200)], rng.choice([-1.0, 1.0], 3200), Kernel(RBF, gamma=0.3))
+
+    def finished() -> SolverResult:
+        return run(lasvm, case, lasvm.Options(), eps=1e-3)
+
+    found = finished()
+    assert found.solution.n_support > smo_alike.LEAST_EXAMPLES
+    each_alone(monkeypatch)
+    assert found.solution.coef.tolist() == finished().solution.coef.tolist()
