@@ -209,6 +209,23 @@ def test_an_example_of_huge_norm_that_has_no_part_blurs_nothing() -> None:
     assert found.gap == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(("missing", "evaluated"), [(0, 0), (12, 12), (53, 53), (57, 60)])
+def test_responses_that_are_known_are_not_evaluated_again(
+    missing: int, evaluated: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But where nearly all are missing, for which rows need not be copied."""
+    X, y = zoo.points(60, 3, seed=4)
+    problem = zoo.problem(X, y, Kernel(RBF, gamma=0.5))
+    beta = feasible(problem, seed=1)
+    responses = oracle.kernel_matrix(problem) @ beta
+    responses[:missing] = np.nan
+    rows: list[int] = []
+    monkeypatch.setattr(certificate, "cross_apply", lambda left, *rest: (rows.append(left.n), cross_apply(left, *rest))[1])
+    found = certify(problem, replace(solution(problem, beta, 0.1), responses=responses))
+    assert sum(rows) == evaluated
+    assert found.primal == pytest.approx(certify(problem, solution(problem, beta, 0.1)).primal, rel=1e-12)
+
+
 def test_given_responses_are_used() -> None:
     problem = zoo.named("rbf")
     beta = feasible(problem, seed=2)
