@@ -55,10 +55,8 @@ _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
 _RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
-#: Where no slack is best, ν is this share of the margin: the water then covers the lowest responses alone.
-_LEAST_SLACK = 1e-9
-#: A slack that is given may be no smaller: w is divided by the margin, which is of its size where there is nothing to learn.
-_SMALLEST_NU = 1e-100
+#: ν as a share of the margin where no slack is best: the lowest responses alone are covered. The least ν: w is divided by it.
+_LEAST_SLACK, _SMALLEST_NU = 1e-9, 1e-100
 #: Rows are kept in float32 where the largest diagonal value lies between these: its error is small against a step's.
 _SMALLEST, _LARGEST = 1e-20, 1e30
 #: Kernel values that a thread adds up at a time.

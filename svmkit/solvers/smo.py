@@ -40,7 +40,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from svmkit.certificate import float32_margin
 from svmkit.data import Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
@@ -57,12 +56,9 @@ from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
-    as_w,
+    check,
     current_beta,
-    drowned,
-    note,
     primal_of,
-    refresh,
     return_to_the_best,
     solution_of,
     spent,
@@ -269,7 +265,7 @@ def _in_place_of_a_round(state: State) -> bool:
     if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
         _restore(state)
     elif state.violation <= state.eps:
-        _check(state)
+        check(state)
     elif claim_w_if_quicker(state, _work(state)):
         look_for_w(state)
     elif may_go_inside(state) and state.pace.claim_interior_if_quicker(_work(state)):
@@ -390,25 +386,3 @@ def _restore(state: State) -> None:
     _, _, state.violation = state.variables.extremes(state.variables.whole)
     if state.violation > state.eps:
         state.previous = state.variables.shrink(state.previous)
-
-
-# --- the end --------------------------------------------------------------------------------------------------------------
-
-
-def _check(state: State) -> None:
-    """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
-    whole = state.variables.whole
-    margin = float32_margin(state.largest_kernel, state.drift2)
-    everything = len(state.K) == len(whole.number)  # then it costs little
-    in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
-    refresh(state, in_doubt)
-    _, _, state.violation = state.variables.extremes(whole)
-    note(state)
-    if state.violation <= state.eps:
-        known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
-        known[in_doubt] = True
-        state.done, state.known = True, np.flatnonzero(known)
-        state.by_w = as_w(state) if drowned(state) else None
-        return
-    if state.checks.fail(state.violation):
-        use_float64(state)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.certificate import certify, float64_noise
+from svmkit.certificate import certify, float32_margin, float64_noise
 from svmkit.data import Floats, Ints
 from svmkit.engine import linear
 from svmkit.engine.active import ActiveSet
@@ -191,6 +191,25 @@ def return_to_the_best(state: State) -> None:
         state.by_w = by_w
     elif drowned(state):
         state.by_w = as_w(state)
+
+
+def check(state: State) -> None:
+    """Recomputes F in float64 where it could decide the violation; done if that confirms it."""
+    whole = state.variables.whole
+    margin = float32_margin(state.largest_kernel, state.drift2)
+    everything = len(state.K) == len(whole.number)  # then it costs little
+    in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
+    refresh(state, in_doubt)
+    _, _, state.violation = state.variables.extremes(whole)
+    note(state)
+    if state.violation <= state.eps:
+        known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
+        known[in_doubt] = True
+        state.done, state.known = True, np.flatnonzero(known)
+        state.by_w = as_w(state) if drowned(state) else None
+        return
+    if state.checks.fail(state.violation):
+        use_float64(state)
 
 
 def primal_of(problem: Problem, found: Solution) -> float:
