@@ -350,8 +350,9 @@ def _width(left: Packed, basis: Packed) -> int:
 def _for_row_pieces(left: Packed, n_columns: int, work: Any) -> None:
     """Calls ``work(r0, r1)`` for pieces of the rows, on all threads.
 
-    A piece's rows should stay in the second-level cache while it goes through the columns, and be many, since each piece
-    spreads the columns out for itself. A row's value does not depend on the cuts.
+    A piece's rows should be many, since each piece spreads the columns out for itself, and stay in the second-level cache while
+    it goes through the columns; but where a tile of the table serves many rows (tiled.py) these are read seldom, and need not.
+    A row's value does not depend on the cuts.
     """
     n_rows = left.n
     n_pieces = max(len(left.indices) // PIECE_NONZEROS[left.form], min(n_rows // 64, 2 * parallel.threads()))

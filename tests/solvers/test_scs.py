@@ -17,7 +17,7 @@ from svmkit.engine.conjugate import Line, Looks, search
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import scs
+from svmkit.solvers import scs, wolfe
 from svmkit.solvers.base import run
 from svmkit.trace import Progress, Status
 
@@ -222,10 +222,11 @@ def test_an_indefinite_kernel_ends_without_a_claim() -> None:
     assert not progress.done
 
 
-def test_a_look_that_catches_an_indefinite_kernel_ends_the_run() -> None:
+@pytest.mark.parametrize("solver", [scs, wolfe])
+def test_a_look_that_catches_an_indefinite_kernel_ends_the_run(solver: Any) -> None:
     case = replace(named("precomputed, indefinite"), bias="none")
-    state = scs.start(case, scs.Options(), 1e-3, 0)
-    while not scs.advance(state, 1).ended:
+    state = solver.start(case, solver.Options(), 1e-3, 0)
+    while not solver.advance(state, 1).ended:
         assert not state.looks.indefinite
     assert state.looks.indefinite
 
@@ -249,12 +250,14 @@ def test_no_point_is_accepted_that_the_larger_sample_gains_nothing_from() -> Non
         assert to_the_end(state).n_support == 0
 
 
-def test_looks_that_end_nothing_count_against_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("solver", "taken"), [(scs, "steps"), (wolfe, "iterations")])
+def test_looks_that_end_nothing_count_against_the_iterations(solver: Any, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one at the last iteration is the last."""
     monkeypatch.setattr(Looks, "take", lambda self, f, bound, bound_at, eps: 1.0)
-    state = scs.start(unbiased(60, 1.0), scs.Options(iterations=4), 1e9, 0)
+    state = solver.start(unbiased(60, 1.0), solver.Options(iterations=4), 1e9, 0)
     for _ in range(10):
-        progress = scs.advance(state, 1)
-    assert (progress.completed, progress.steps) == (True, 4)
+        progress = solver.advance(state, 1)
+    assert (progress.completed, getattr(state, taken)) == (True, 4)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from zoo import named, points, problem, unbiased
 from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine import gram
-from svmkit.engine.conjugate import Line, Looks, least_norm, search
+from svmkit.engine.conjugate import Line, least_norm, search
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import wolfe
@@ -179,22 +179,6 @@ def test_what_products_have_added_up_certifies_nothing() -> None:
         assert wolfe.solution(state).responses is None
     assert progress.steps > 3
     assert wolfe.solution(state).responses == pytest.approx(kernel_matrix(case) @ state.alpha, rel=1e-12)
-
-
-def test_a_look_that_ends_nothing_at_the_last_iteration_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Looks, "take", lambda self, f, bound, bound_at, eps: 1.0)
-    state = wolfe.start(unbiased(60, 1.0), wolfe.Options(iterations=4), 1e9, 0)
-    for _ in range(10):
-        progress = wolfe.advance(state, 1)
-    assert (progress.completed, state.iterations) == (True, 4)
-
-
-def test_a_look_that_catches_an_indefinite_kernel_ends_the_run() -> None:
-    case = replace(named("precomputed, indefinite"), bias="none")
-    state = wolfe.start(case, wolfe.Options(), 1e-3, 0)
-    while not wolfe.advance(state, 1).ended:
-        assert not state.looks.indefinite
-    assert state.looks.indefinite
 
 
 @pytest.mark.parametrize(
