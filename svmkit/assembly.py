@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
-from svmkit.data import Ints, Rows, stack
-from svmkit.model import Machine, Model, class_pairs
+from svmkit.data import Bools, Ints, Rows, stack
+from svmkit.model import Model, class_pairs, no_coefficients, put_coefficients
 from svmkit.problem import Kernel
 from svmkit.trained import Part, Support, Trained
+
+#: Coefficients that are put in their places at a time, of parts as they come.
+_AT_A_TIME = 1 << 18
 
 
 def assemble(
@@ -27,45 +32,59 @@ def assemble(
     training rows: LIBSVM's layout has a column for it there, and its other coefficients are 0. Its training row is −1. Here it
     is numbered rows.n, rows.n + 1 …
     """
-    support = _joined([part.support() for part in trained])
-    machine_of = np.repeat(np.arange(len(support.lengths)), support.lengths)
-    own = np.flatnonzero(support.numbers < 0)
-    support.numbers[own] = rows.n + np.arange(len(own))
-    first_class = np.array([i for i, _ in class_pairs(len(labels), multiclass)], np.int64)
-    own_class = first_class[machine_of[own]]
-    is_support = np.zeros(rows.n + len(own), dtype=bool)
-    is_support[support.numbers] = True
+    supports = [part.support() for part in trained]
+    first, second = class_pairs(len(labels), multiclass)
+    is_support, own_class = _numbered(supports, rows.n, first)
     kept = [
         np.concatenate([group[is_support[group]], rows.n + np.flatnonzero(own_class == c)]) for c, group in enumerate(members)
     ]
     order = np.concatenate(kept)
-    place = np.full(len(is_support), -1, dtype=np.int64)
+    place = np.full(rows.n + len(own_class), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    index = place[support.numbers]
-    ascending = np.argsort(machine_of * len(order) + index, kind="stable")
-    index, coef = index[ascending], support.coef[ascending]
-    cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
+    counts = np.array([len(group) for group in kept], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    coef, done = no_coefficients(starts, multiclass), 0
+    for some in _together(supports):
+        machine_of = np.repeat(done + np.arange(len(some.lengths)), some.lengths)
+        put_coefficients(coef, starts, first[machine_of], second[machine_of], place[some.numbers], some.coef)
+        done += len(some.lengths)
     basis = _rows_of(rows, _own_rows(trained), order)
     model = Model(
         svm_type=svm_type,
         kernel=kernel,
         rows=basis._replace(n_features=int(basis.indices.max(initial=0))),
-        machines=tuple(
-            Machine(index[first:last], coef[first:last], rho)
-            for first, last, rho in zip(cuts[:-1], cuts[1:], support.rho.tolist(), strict=True)
-        ),
+        coef=coef,
+        rho=np.concatenate([np.empty(0), *(support.rho for support in supports)]),
         labels=labels,
-        class_counts=np.array([len(group) for group in kept], dtype=np.int64),
+        class_counts=counts,
         multiclass=multiclass,
     )
     return model, np.where(order < rows.n, order, -1)
 
 
-def _joined(parts: list[Support]) -> Support:
-    """All of them; numbers are a copy."""
-    if not parts:
-        return Support(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), np.empty(0))
-    return Support(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+def _numbered(supports: list[Support], n: int, first: Ints) -> tuple[Bools, Ints]:
+    """Which of the ``n`` training rows are support vectors; and the class of each other basis row, which gets its number.
+
+    ``first`` is the first class of each machine.
+    """
+    is_support, own_class = np.zeros(n + 1, dtype=bool), [np.empty(0, np.int64)]
+    done = n_own = 0
+    for support in supports:
+        is_support[support.numbers] = True  # the last one of all those that are no training rows, −1
+        own = np.flatnonzero(support.numbers < 0)
+        if len(own):
+            own_class.append(np.repeat(first[done : done + len(support.lengths)], support.lengths)[own])
+            support.numbers[own] = n + n_own + np.arange(len(own))
+            n_own += len(own)
+        done += len(support.lengths)
+    return is_support[:n], np.concatenate(own_class)
+
+
+def _together(supports: list[Support]) -> Iterator[Support]:
+    """One after another, small ones as one: there may be very many."""
+    ends = np.cumsum([len(support.numbers) for support in supports])
+    for _, some in groupby(zip(ends // _AT_A_TIME, supports, strict=True), key=itemgetter(0)):
+        yield Support(*(np.concatenate(each) for each in zip(*(support for _, support in some), strict=True)))
 
 
 def _own_rows(trained: Sequence[Part]) -> list[Rows]:

@@ -26,7 +26,7 @@ from svmkit.engine.kernels import Columns
 from svmkit.errors import UsageError
 from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
-from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict
+from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict, with_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF
 from svmkit.reduced import OnStep, inverses, moved, nearest
 
@@ -145,21 +145,21 @@ def _shares(sizes: Ints, count: int) -> Ints:
 
 def _model_on(model: Model, basis: Rows, groups: Ints, machines: list[Machine]) -> Model:
     counts = None if model.class_counts is None else np.bincount(groups, minlength=model.n_class)
-    return replace(model, rows=basis, machines=tuple(machines), class_counts=counts)
+    return with_machines(replace(model, rows=basis, class_counts=counts), machines)
 
 
 def _folded(model: Model, count: int) -> Model:
     """Linear machines as w each, a row of the machine's first class."""
-    if count < len(model.machines):
-        raise UsageError(f"a linear model of {len(model.machines)} machines needs as many basis vectors, not {count}")
+    if count < len(model.rho):
+        raise UsageError(f"a linear model of {len(model.rho)} machines needs as many basis vectors, not {count}")
     rows, names = narrowed(model.rows)  # of a model, never dense
     parts, machines = [], []
-    for number, (machine, alpha) in enumerate(zip(model.machines, alphas(model).T, strict=True)):
+    for number, (rho, alpha) in enumerate(zip(model.rho.tolist(), alphas(model).T, strict=True)):
         w = linear.fold(rows, np.ascontiguousarray(alpha), len(names))
         landmarks.refuse_overflow(w)
         filled = np.flatnonzero(w)
         parts.append(Rows(w[filled], names[filled], np.array([0, len(filled)]), rows.n_features))
-        machines.append(Machine(np.array([number]), np.ones(1), machine.rho))
+        machines.append(Machine(np.array([number]), np.ones(1), rho))
     firsts = [i for i, _ in model.pairs] if model.labels is not None else [0]
     return _model_on(model, stack(parts), np.array(firsts), machines)
 
@@ -170,7 +170,7 @@ def _folded(model: Model, count: int) -> Model:
 def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list[Floats], list[float]]:
     """β and rho (the model's own) of each machine."""
     beta, _ = nearest(model, basis, used, alphas(model))
-    return beta, [machine.rho for machine in model.machines]
+    return beta, model.rho.tolist()
 
 
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
@@ -179,7 +179,7 @@ def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[l
     Where rounding makes them worse there than those of feature space, these stay. Raises DataError where values overflow.
     """
     triangle, k = _triangle(model, basis, data), basis.n
-    last = [k] if any(machine.rho != 0 for machine in model.machines) else []
+    last = [k] if model.rho.any() else []
     beta, rho = _in_feature_space(model, basis, used)
     for number, members in enumerate(used):
         features, f = triangle[:, [*members, *last]], triangle[:, k + 1 + number]
@@ -195,7 +195,7 @@ def _triangle(model: Model, basis: Rows, data: Rows) -> Floats:
 
     ‖Rv‖ = ‖Av‖ for each v, so R stands for all the data, and unlike AᵀA it has all of their precision.
     """
-    columns, width = Columns(basis, model.kernel), basis.n + 1 + len(model.machines)
+    columns, width = Columns(basis, model.kernel), basis.n + 1 + len(model.rho)
     triangle: Floats = np.zeros((0, width))
     for first in range(0, data.n, _DATA_ROWS):
         some = data.part(first, min(first + _DATA_ROWS, data.n))

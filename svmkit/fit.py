@@ -76,6 +76,11 @@ class FitResult:
         return tuple(result for part in self.trained for result in part.results())
 
     @property
+    def has_learned(self) -> bool:
+        """Whether some machine's w is not 0. The model does not tell: a map's landmarks are there even then."""
+        return any(len(part.support().coef) for part in self.trained)
+
+    @property
     def steps(self) -> int:
         """Steps of all machines."""
         return sum(part.sums().steps for part in self.trained)
@@ -160,7 +165,7 @@ def fit(
         labels=labels,
         members=members,
         factors=factors,
-        pairs=list(class_pairs(len(labels), config.multiclass)),
+        pairs=class_pairs(len(labels), config.multiclass),
         solver=module,
         options=_options(module, config),
         listeners=Listeners(interrupted, on_progress, on_trace, on_machines),

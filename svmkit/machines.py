@@ -52,7 +52,7 @@ class Machines:
         self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
         if config.map is not None:
             self.map, self.kernel = maps.fit(NO_ROWS, self.kernel, config), Kernel(LINEAR)
-        self.pairs = list(class_pairs(len(labels), config.multiclass))
+        self.pairs = list(zip(*class_pairs(len(labels), config.multiclass).tolist(), strict=True))
         self._factors = label_factors(config, labels, on_warning)
         options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
         stream = self._stream(n_rows)

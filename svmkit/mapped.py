@@ -22,7 +22,7 @@ from svmkit.data import Dataset, Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine.linear import fold
 from svmkit.errors import UsageError
 from svmkit.maps.nystroem import NystroemMap
-from svmkit.model import Machine, Model, class_pairs
+from svmkit.model import Machine, Model, class_pairs, with_machines
 from svmkit.problem import LINEAR, Kernel, Problem, Solution, as_one_row
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
@@ -122,22 +122,24 @@ def assemble_mapped(
         model, sv_index = assemble(mapped.dataset.rows, config.svm_type, linear, labels, members, trained, config.multiclass)
         return replace(model, map=mapped.map), sv_index
     landmarks, s = mapped.map.landmarks, mapped.map.landmarks.n
-    firsts = [0 if config.multiclass == "ovr" else i for i, _ in class_pairs(len(labels), config.multiclass)]
+    firsts = [0 if config.multiclass == "ovr" else int(i) for i in class_pairs(len(labels), config.multiclass)[0]]
     copies = max(firsts, default=-1) + 1
-    coef = [pulled_back(mapped.map, machine.result.solution) for machine in trained]
-    model = Model(
+    found = [machine.result.solution for machine in trained]
+    machines = [
+        Machine(first * s + np.arange(s), pulled_back(mapped.map, each), each.rho)
+        for first, each in zip(firsts, found, strict=True)
+    ]
+    empty = Model(
         svm_type=config.svm_type,
         kernel=kernel,
         rows=_copies(landmarks, copies),
-        machines=tuple(
-            Machine(first * s + np.arange(s), each, float(machine.result.solution.rho))
-            for first, each, machine in zip(firsts, coef, trained, strict=True)
-        ),
+        coef=np.empty((0, 0)),
+        rho=np.empty(0),
         labels=labels,
         class_counts=np.where(np.arange(len(labels)) < copies, s, 0),
         multiclass=config.multiclass,
     )
-    return model, np.full(copies * s, -1)
+    return with_machines(empty, machines), np.full(copies * s, -1)
 
 
 def _with_threshold(machine: Trained, dim: int, constant: float) -> Trained:

@@ -43,18 +43,15 @@ def find_rows(model: Model, dataset: Dataset, members: list[Ints]) -> Found:
 
 def _sizes(model: Model) -> Floats:
     """The largest |coefficient| of each row of the model."""
-    sizes = np.zeros(model.rows.n)
-    for machine in model.machines:
-        sizes[machine.index] = np.maximum(sizes[machine.index], np.abs(machine.coef))
+    sizes: Floats = np.abs(model.coef).max(axis=1, initial=0.0)
     return sizes
 
 
 def foreign_rows(model: Model) -> Bools:
     """Which rows of the model have another class's sign in some machine: an example has not, a basis vector may."""
-    foreign, starts = np.zeros(model.rows.n, dtype=bool), model.class_starts
-    for (i, _), machine in zip(model.pairs, model.machines, strict=True):
-        own = (machine.index >= starts[i]) & (machine.index < starts[i + 1])
-        foreign[machine.index] |= (machine.coef != 0) & ((machine.coef > 0) != own)
+    own, column = np.repeat(np.arange(model.n_class), np.diff(model.class_starts))[:, None], np.arange(model.coef.shape[1])
+    is_first = own == column if model.multiclass == "ovr" else own <= column
+    foreign: Bools = ((model.coef != 0) & ((model.coef > 0) != is_first)).any(axis=1)
     return foreign
 
 

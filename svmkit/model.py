@@ -6,7 +6,7 @@ both, in less time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,20 +46,23 @@ class Machine:
 
 @dataclass(frozen=True)
 class Model:
-    """A LIBSVM model, or one against the rest.
+    """A LIBSVM model, or one against the rest: ``coef`` (n_support, columns) as LIBSVM lays it out, ``rho`` (machines,).
 
     Classification with k classes has ``labels`` (k,) in LIBSVM's order, k(k−1)/2 machines for the pairs (0,1), (0,2) … (1,2)
-    …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. With
-    ``multiclass`` "ovr" there are k > 2 machines, each for a class against the rest, which LIBSVM has no form for, nor for a
-    ``map``, with which the kernel is linear and the rows are weights of mapped features. Regression
-    and one-class have one machine and no labels. ``prob_a``, ``prob_b`` (pairs,) are Platt's sigmoids; regression has
-    ``prob_a`` (1,) = the Laplace width; ``density_marks`` (10,) belong to one-class models.
+    …, the first class of a pair positive, and ``class_counts`` (k,): the rows are grouped by class in label order. A row of
+    class i has its coefficient against class j in column j − 1 if j > i, else in column j. Where it has none the number is 0,
+    or −0 if i is the negative class, as y·0 comes out. With ``multiclass`` "ovr" there are k > 2 machines, each for a class
+    against the rest, with a column each, which LIBSVM has no form for, nor for a ``map``, with which the kernel is linear and
+    the rows are weights of mapped features. Regression and one-class have one machine and no labels. ``prob_a``, ``prob_b``
+    (pairs,) are Platt's sigmoids; regression has ``prob_a`` (1,) = the Laplace width; ``density_marks`` (10,) belong to
+    one-class models.
     """
 
     svm_type: str
     kernel: Kernel
     rows: Rows
-    machines: tuple[Machine, ...]
+    coef: Floats
+    rho: Floats
     labels: Ints | None = None
     class_counts: Ints | None = None
     prob_a: Floats | None = None
@@ -81,7 +84,21 @@ class Model:
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """The two class positions of each machine of a classification model; the second may be REST."""
-        return list(class_pairs(self.n_class, self.multiclass))
+        return list(zip(*class_pairs(self.n_class, self.multiclass).tolist(), strict=True))
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Each decision function by itself, made for whoever asks."""
+        return tuple(self._machine(i, j, rho) for (i, j), rho in zip(self.pairs, self.rho.tolist(), strict=True))
+
+    def _machine(self, i: int, j: int, rho: float) -> Machine:
+        if self.labels is None or j == REST:
+            index = np.flatnonzero(self.coef[:, i])
+            return Machine(index, self.coef[index, i], rho)
+        starts = self.class_starts
+        first, second = self.coef[starts[i] : starts[i + 1], j - 1], self.coef[starts[j] : starts[j + 1], i]
+        own, other = np.flatnonzero(first), np.flatnonzero(second)
+        return Machine(np.concatenate([starts[i] + own, starts[j] + other]), np.concatenate([first[own], second[other]]), rho)
 
     @property
     def class_starts(self) -> Ints:
@@ -90,11 +107,11 @@ class Model:
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def class_pairs(n_class: int, multiclass: str) -> Iterator[tuple[int, int]]:
-    """(0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines; or (0, REST), (1, REST) …"""
+def class_pairs(n_class: int, multiclass: str) -> Ints:
+    """(2, machines), the columns (0, 1), (0, 2) … (1, 2) …: LIBSVM's order of the one-vs-one machines; or (0, REST) …"""
     if multiclass == "ovr":
-        return ((i, REST) for i in range(n_class))
-    return ((i, j) for i in range(n_class) for j in range(i + 1, n_class))
+        return np.stack([np.arange(n_class), np.full(n_class, REST)])
+    return np.stack(np.triu_indices(n_class, 1))
 
 
 def count_machines(n_class: int, multiclass: str) -> int:
@@ -102,32 +119,38 @@ def count_machines(n_class: int, multiclass: str) -> int:
     return n_class if multiclass == "ovr" else n_class * (n_class - 1) // 2
 
 
-def alphas(model: Model) -> Floats:
-    """The machines' coefficients, a column a machine, (n_support, machines)."""
-    table = np.zeros((model.n_support, len(model.machines)))
-    for number, machine in enumerate(model.machines):
-        table[machine.index, number] = machine.coef
+def no_coefficients(starts: Ints, multiclass: str) -> Floats:
+    """``Model.coef`` of a model whose rows of class i begin at ``starts[i]`` (k + 1,), before any is put there."""
+    k = len(starts) - 1
+    table = np.zeros((starts[-1], k if multiclass == "ovr" else max(k - 1, 1)))
+    if multiclass != "ovr":
+        for i in range(1, k):
+            table[starts[i] : starts[i + 1], :i] = -0.0
     return table
 
 
-def coefficients(model: Model) -> Floats:
-    """The machines' coefficients as LIBSVM lays them out, (n_support, k − 1); against the rest a column a machine.
+def put_coefficients(table: Floats, starts: Ints, first: Ints, second: Ints, index: Ints, coef: Floats) -> None:
+    """Puts ``coef`` (m,) of rows ``index`` into ``table``, a model's; each is of the machine of ``first`` and ``second``."""
+    columns = np.where(index < starts[second], second - 1, first)  # rows of the first class stand above the second's
+    table[index, np.where(second == REST, first, columns)] = coef
 
-    A row of class i has its coefficient against class j in column j − 1 if j > i, else in column j. Where it has none the
-    number is 0, or −0 if i is the negative class, as y·0 comes out.
-    """
-    if model.multiclass == "ovr" or model.labels is None:
-        return alphas(model)
-    table = np.zeros((model.n_support, max(model.n_class - 1, 1)))
-    starts = model.class_starts
-    for i in range(1, model.n_class):
-        table[starts[i] : starts[i + 1], :i] = -0.0
-    if model.machines:
-        lengths = [len(machine.index) for machine in model.machines]
-        first, second = (np.repeat(each, lengths) for each in np.triu_indices(model.n_class, 1))
-        index = np.concatenate([machine.index for machine in model.machines])
-        columns = np.where(index < starts[second], second - 1, first)  # rows of the first class stand above the second's
-        table[index, columns] = np.concatenate([machine.coef for machine in model.machines])
+
+def with_machines(model: Model, machines: Sequence[Machine]) -> Model:
+    """``model`` with these for its own, over the same rows."""
+    starts, lengths = model.class_starts, [len(machine.index) for machine in machines]
+    table = no_coefficients(starts, model.multiclass)
+    if machines:
+        first, second = (np.repeat(each, lengths) for each in class_pairs(model.n_class, model.multiclass))
+        index, coef = (np.concatenate(each) for each in zip(*((m.index, m.coef) for m in machines), strict=True))
+        put_coefficients(table, starts, first, second, index, coef)
+    return replace(model, coef=table, rho=np.array([machine.rho for machine in machines]))
+
+
+def alphas(model: Model) -> Floats:
+    """The machines' coefficients, a column a machine, (n_support, machines)."""
+    table = np.zeros((model.n_support, len(model.rho)))
+    for number, machine in enumerate(model.machines):
+        table[machine.index, number] = machine.coef
     return table
 
 
@@ -141,7 +164,7 @@ def decision_values(model: Model, rows: Rows) -> Floats:
 
 def decisions_by_part(model: Model, rows: Rows) -> Iterator[Floats]:
     """``decision_values`` of one part of the rows after another; those of many classes are not all held at once."""
-    decide, step = _decider_on(model, rows), max(1, _DECISIONS_HELD // max(1, len(model.machines)))
+    decide, step = _decider_on(model, rows), max(1, _DECISIONS_HELD // max(1, len(model.rho)))
     return (decide(rows.part(first, min(first + step, rows.n))) for first in range(0, max(rows.n, 1), step))
 
 
@@ -157,7 +180,7 @@ def _decider_on(model: Model, rows: Rows) -> Callable[[Rows], Floats]:
 def _decider(model: Model) -> Callable[[Rows], Floats]:
     """``decision_values`` of a model without a map, with all that is the same for any rows made before."""
     kernel, basis, starts = model.kernel, model.rows, model.class_starts
-    table, rho = coefficients(model), np.array([machine.rho for machine in model.machines])
+    table, rho = model.coef, model.rho
 
     def of_few_machines(rows: Rows) -> Floats:
         response: Floats = cross_apply(rows, basis, kernel, table)
@@ -236,7 +259,7 @@ def answers(model: Model, rows: Rows) -> Floats:
     Of an rbf machine float32 kernel values settle the sign wherever f is larger than they can be off; float64 settles the rest.
     Decision values of many classes are not all held at once.
     """
-    if len(model.machines) > 1:
+    if len(model.rho) > 1:
         return np.concatenate([predict(model, part) for part in decisions_by_part(model, rows)])
     if not _float32_pays(model, rows):
         return predict(model, decision_values(model, rows))
@@ -248,7 +271,7 @@ def answers(model: Model, rows: Rows) -> Floats:
 
 def _float32_pays(model: Model, rows: Rows) -> bool:
     """Whether float32 settles most of many signs."""
-    if model.kernel.kind != RBF or model.svm_type not in ("c_svc", "nu_svc", "one_class") or len(model.machines) != 1:
+    if model.kernel.kind != RBF or model.svm_type not in ("c_svc", "nu_svc", "one_class") or len(model.rho) != 1:
         return False
     if rows.n * model.n_support < FLOAT32_FROM_VALUES:
         return False
@@ -267,7 +290,7 @@ def _float32_decisions(model: Model, rows: Rows) -> tuple[Floats, Floats]:
     exponential adds 16 u to the relative error this makes in K, and values below 2^−120 may be 0 or 2^−120. So f is off by
     that share of Σ|coef_j| K_j, sums being in float64.
     """
-    coef, rho, kernel = coefficients(model)[:, 0], model.machines[0].rho, model.kernel
+    coef, rho, kernel = model.coef[:, 0], model.rho[0], model.kernel
     weights = np.stack([coef, np.abs(coef)], axis=1)
     rows, basis = prepared(kernel, rows, model.rows)  # as the products are of them
     own, longest = np.diff(rows.indptr), np.diff(basis.indptr).max(initial=0)

@@ -170,7 +170,7 @@ def costs(C: float | Floats, weights: Floats) -> Floats:
 
 def pair_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
     """The machine of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
-    return pair_among(pairs_of(dataset, config, members, factors, [(i, j)]), 0)
+    return pair_among(pairs_of(dataset, config, members, factors, np.array([[i], [j]])), 0)
 
 
 def pair_among(several: Several, number: int) -> Pair:
@@ -180,11 +180,9 @@ def pair_among(several: Several, number: int) -> Pair:
     return Pair(*classes, several.examples[here], several.y[here], several.upper[here])
 
 
-def pairs_of(
-    dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, pairs: list[tuple[int, int]]
-) -> Several:
-    """The machines ``pairs``, as ``pair_of`` has them."""
-    positive, negative = np.array(pairs, np.int64).T.copy()
+def pairs_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, pairs: Ints) -> Several:
+    """The machines of classes ``pairs`` (2, m), as ``pair_of`` has them."""
+    positive, negative = pairs
     named = np.concatenate([positive, negative[negative != REST]])
     classes, _ = np.unique(named, return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
     groups = [members[c] for c in classes.tolist()] + _rests(members, positive[negative == REST])

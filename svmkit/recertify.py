@@ -39,7 +39,7 @@ def certificates(
         raise ModelError(f"--certificate: only c_svc models have one in this version, this one is {model.svm_type}")
     if model.map is not None:
         raise ModelError("--certificate: a model over a feature map has its certificate from its training (train --json)")
-    if config.bias == "none" and any(machine.rho != 0 for machine in model.machines):
+    if config.bias == "none" and model.rho.any():
         raise ModelError("--bias none: the model has a threshold (rho is not 0)")
     members = _members(model, dataset)
     factors = label_factors(config, model.labels, on_warning)

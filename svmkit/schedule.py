@@ -6,7 +6,10 @@ Folds of a cross-validation go side by side by the rule for machines that are tr
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import inf
+
+import numpy as np
 
 from svmkit.clock import Clock
 from svmkit.data import Ints, Rows
@@ -20,31 +23,29 @@ _IN_ONE_CALL = 20_000_000
 _WORTH_A_THREAD = 16_000_000
 
 
-def sizes_of(members: list[Ints], pairs: list[tuple[int, int]]) -> list[int]:
-    """Examples of each machine."""
-    n = sum(map(len, members))
-    return [n if j == REST else len(members[i]) + len(members[j]) for i, j in pairs]
+def sizes_of(members: list[Ints], pairs: Ints) -> Ints:
+    """Examples of each machine; ``pairs`` (2, m) are their classes."""
+    of_class, (first, second) = np.array([len(group) for group in members]), pairs
+    sizes: Ints = np.where(second == REST, of_class.sum(), of_class[first] + of_class[second])
+    return sizes
 
 
-def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[list[int]]:
+def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[range]:
     """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone.
 
     ``work_of`` says how much work, by a high guess, a machine is when it is trained with others; inf where it cannot be.
     """
-    jobs: list[list[int]] = []
+    begins: list[int] = []
     so_far, works = inf, {n: work_of(n) for n in set(sizes)}
     for number, n in enumerate(sizes):
-        work = works[n]
-        if so_far + work <= _IN_ONE_CALL:
-            jobs[-1].append(number)
-            so_far += work
-        else:
-            jobs.append([number])
-            so_far = work
-    return jobs
+        so_far += works[n]
+        if so_far > _IN_ONE_CALL:
+            begins.append(number)
+            so_far = works[n]
+    return [range(first, last) for first, last in pairwise([*begins, len(sizes)])]
 
 
-def side_by_side(solver: Solver, rows: Rows, sizes: list[int], jobs: list[list[int]]) -> bool:
+def side_by_side(solver: Solver, rows: Rows, sizes: list[int], jobs: list[range]) -> bool:
     """Whether jobs are done sooner on a thread each than one by one on all threads.
 
     For machines that are trained alone, on two cores that was so by a tenth to a half from a million kernel values of rows of

@@ -1,16 +1,19 @@
 """Machines of a model that have been trained: one by itself, or several in a call, which stay in arrays until somebody looks.
 
-A model of a thousand classes has half a million machines, and each may take no longer than the making of a few objects would.
+A model of a thousand classes has half a million machines: each may take no longer than the making of a few objects would, and
+no more memory than its support vectors' numbers and coefficients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from svmkit.certificate import UNKNOWN, Certificate
+from svmkit.certificate import UNKNOWN, Certificate, Certificates
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import Solution
 from svmkit.solvers.base import Several, SeveralEnded, SolverResult
@@ -22,7 +25,7 @@ class Support(NamedTuple):
     coefficient; how many each machine has, and its rho.
     """
 
-    numbers: Ints
+    numbers: Ints | NDArray[np.int32]
     coef: Floats
     lengths: Ints
     rho: Floats
@@ -71,19 +74,22 @@ def uncertified(examples: Ints, solution: Solution) -> Trained:
 
 class TrainedTogether(NamedTuple):
     """Machines among ``rows`` that were trained in a call, ``each_s`` seconds long for each, and all ended alike: they
-    converged, or were not begun.
+    converged, or were not begun. ``machines()`` makes them anew.
     """
 
     rows: Rows
-    machines: Several
-    ended: SeveralEnded
+    machines: Callable[[], Several]
+    found: Support
+    certificates: Certificates
+    steps: Ints
+    evaluations: Ints
     each_s: float
     since_s: float
-    status: Status = Status.CONVERGED
+    status: Status
 
     def sums(self) -> Sums:
         """Of all; the violation is the largest."""
-        ended, found, count = self.ended, self.ended.certificates, len(self.ended.rho)
+        found, count = self.certificates, len(self.steps)
         certificate = Certificate(
             primal=float(found.primal.sum()),
             dual=float(found.dual.sum()),
@@ -91,26 +97,44 @@ class TrainedTogether(NamedTuple):
             violation=float(found.violation.max()),
             noise=float(found.noise.max()),
         )
-        counts = int(ended.steps.sum()), int(ended.evaluations.sum())
+        counts = int(self.steps.sum()), int(self.evaluations.sum())
         return Sums(count, self.status, *counts, certificate, count * self.each_s)
 
     def support(self) -> Support:
         """Of all, their examples with β other than 0."""
-        is_used = self.ended.beta != 0.0
-        lengths = np.add.reduceat(is_used.astype(np.int64), self.machines.starts[:-1])
-        return Support(self.machines.examples[is_used], self.ended.beta[is_used], lengths, self.ended.rho)
+        return self.found
 
     def results(self) -> Iterator[SolverResult]:
         """One a machine, made for whoever asks."""
-        support, ended, starts = self.support(), self.ended, self.machines.starts
-        basis = self.rows.take(support.numbers)  # copied together, which takes less time
+        return self.results_of(self.machines())
+
+    def results_of(self, machines: Several) -> Iterator[SolverResult]:
+        """``results`` for whoever has the machines."""
+        support = self.found
+        basis = self.rows.take(support.numbers.astype(np.int64))  # copied together, which takes less time
         cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
-        for number in range(len(ended.rho)):
+        for number, (start, stop) in enumerate(pairwise(machines.starts.tolist())):
             first, last = cuts[number], cuts[number + 1]
-            origin = np.flatnonzero(ended.beta[starts[number] : starts[number + 1]])
-            solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(ended.rho[number]))
-            counts = int(ended.steps[number]), int(ended.evaluations[number])
-            yield SolverResult(solution, self.status, ended.certificates.of(number), *counts, self.each_s)
+            origin = np.searchsorted(machines.examples[start:stop], support.numbers[first:last])  # both are in file order
+            solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(support.rho[number]))
+            counts = int(self.steps[number]), int(self.evaluations[number])
+            yield SolverResult(solution, self.status, self.certificates.of(number), *counts, self.each_s)
+
+
+def trained_together(
+    rows: Rows,
+    machines: Callable[[], Several],
+    several: Several,
+    ended: SeveralEnded,
+    each_s: float,
+    since_s: float,
+    status: Status,
+) -> TrainedTogether:
+    """Of ``several``, as ``machines()`` makes them, what is kept of how they ``ended``."""
+    is_used = ended.beta != 0.0
+    lengths = np.add.reduceat(is_used.astype(np.int64), several.starts[:-1])
+    found = Support(several.examples[is_used].astype(np.int32), ended.beta[is_used], lengths, ended.rho)
+    return TrainedTogether(rows, machines, found, ended.certificates, ended.steps, ended.evaluations, each_s, since_s, status)
 
 
 #: One or several of a model's machines.

@@ -19,10 +19,10 @@ from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
-from svmkit.solvers.base import Solver, SolverResult, Together, not_begun, run
+from svmkit.solvers.base import Several, SeveralEnded, Solver, SolverResult, Together, not_begun, run
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
-from svmkit.trained import Part, Trained, TrainedTogether
+from svmkit.trained import Part, Trained, TrainedTogether, trained_together
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
@@ -43,7 +43,7 @@ class Listeners(NamedTuple):
 
 @dataclass
 class Training:
-    """Of the machines ``pairs`` among ``labels``, whose examples are ``members``, with C times each class's of ``factors``.
+    """Of machines of ``pairs`` (2, m) of ``labels``, whose examples are ``members``, with C times each class's of ``factors``.
 
     ``certified(pair, result)`` may put another certificate into a machine's result. ``before_s`` seconds of the time limit are
     gone before the first.
@@ -55,7 +55,7 @@ class Training:
     labels: Ints
     members: list[Ints]
     factors: Floats
-    pairs: list[tuple[int, int]]
+    pairs: Ints
     solver: Solver
     options: Any
     listeners: Listeners
@@ -69,12 +69,12 @@ class Training:
 
     def run(self) -> list[Part]:
         """Every machine, in order, one or several to a part."""
-        sizes = sizes_of(self.members, self.pairs)
+        sizes = sizes_of(self.members, self.pairs).tolist()
         self._together = together = self._offered(sizes)
         jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
         beside = self.listeners.on_trace is None and side_by_side(self.solver, self.dataset.rows, sizes, jobs)
         self._spent = TrainingTime(self.before_s, beside)
-        self._trained = [None] * len(self.pairs)
+        self._trained = [None] * len(sizes)
         run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)
         return [part for part in self._trained if part is not None]
 
@@ -88,7 +88,7 @@ class Training:
         limit_s = self.config.time_limit_s
         return None if limit_s is None else limit_s - self._spent.seconds()
 
-    def _train(self, numbers: list[int], turn: Turn) -> None:
+    def _train(self, numbers: range, turn: Turn) -> None:
         together = self._together if len(numbers) > 1 else None
         while together is not None and numbers:
             over = given_up(Limits(time_limit_s=self._time_left_s()), lambda: self._interrupted(turn), 0.0)
@@ -102,13 +102,11 @@ class Training:
     def _interrupted(self, turn: Turn) -> bool:
         return turn.stopped() or self.listeners.interrupted()
 
-    def _leave(self, numbers: list[int], status: Status, turn: Turn) -> None:
+    def _leave(self, numbers: range, status: Status, turn: Turn) -> None:
         """Machines that nobody waits for any more: there may be very many."""
-        config, wanted = self.config, [self.pairs[number] for number in numbers]
-        machines = pairs_of(self.dataset, config, self.members, self.factors, wanted)
-        ended = not_begun(machines, self.kernel, bias_of(config))
-        part = TrainedTogether(self.dataset.rows, machines, ended, 0.0, self._spent.seconds(), status)
-        self._done(numbers[0], part, partial(_each, part), turn)
+        machines = self._several(numbers)()
+        ended = not_begun(machines, self.kernel, bias_of(self.config))
+        self._done_together(numbers, machines, ended, 0.0, self._spent.seconds(), status, turn)
 
     def _train_alone(self, number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
         """``in_vain_s``: what has been spent on the machine already."""
@@ -136,29 +134,45 @@ class Training:
         part = Trained(pair.examples, result, since_s)
         self._done(number, part, lambda: iter([(pair, result)]), turn)
 
-    def _train_together(self, together: Together, numbers: list[int], turn: Turn) -> int:
+    def _train_together(self, together: Together, numbers: range, turn: Turn) -> int:
         """The first of them, and how many that were."""
         since_s, clock, config = self._spent.seconds(), Clock(), self.config
-        wanted = [self.pairs[number] for number in numbers]
-        machines = pairs_of(self.dataset, config, self.members, self.factors, wanted)
+        machines = self._several(numbers)()
         ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
         converged = np.zeros(len(numbers), dtype=bool) if ended is None else ended.converged
         each_s = clock.seconds() / len(converged)
         cuts = [0, *(np.flatnonzero(np.diff(converged)) + 1).tolist(), len(converged)]
         for first, last in pairwise(cuts):
             if ended is not None and converged[first]:
-                part = TrainedTogether(
-                    self.dataset.rows, machines.part(first, last), ended.part(machines.starts, first, last), each_s, since_s
-                )
-                self._done(numbers[first], part, partial(_each, part), turn)
+                some, how = machines.part(first, last), ended.part(machines.starts, first, last)
+                self._done_together(numbers[first:last], some, how, each_s, since_s, Status.CONVERGED, turn)
                 continue
             for number in numbers[first:last]:
                 self._train_alone(number, turn, each_s)
             since_s = self._spent.seconds()
         return len(converged)
 
+    def _several(self, numbers: range) -> Callable[[], Several]:
+        """Makes them: nothing of this object but what that takes is kept."""
+        pairs = self.pairs[:, numbers.start : numbers.stop]
+        return partial(pairs_of, self.dataset, self.config, self.members, self.factors, pairs)
+
+    def _done_together(
+        self,
+        numbers: range,
+        machines: Several,
+        ended: SeveralEnded,
+        each_s: float,
+        since_s: float,
+        status: Status,
+        turn: Turn,
+    ) -> None:
+        """``machines`` are those of ``numbers``, ``ended`` is how."""
+        part = trained_together(self.dataset.rows, self._several(numbers), machines, ended, each_s, since_s, status)
+        self._done(numbers[0], part, partial(_each, part, machines), turn)
+
     def _pair(self, number: int) -> Pair:
-        return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[number])
+        return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[:, number].tolist())
 
     def _done(self, number: int, part: Part, each: Callable[[], Iterator[tuple[Pair, SolverResult]]], turn: Turn) -> None:
         sums = part.sums()
@@ -168,9 +182,9 @@ class Training:
             turn.say(partial(self.listeners.on_machines, sums.n_machines, each))
 
 
-def _each(part: TrainedTogether) -> Iterator[tuple[Pair, SolverResult]]:
-    for number, result in enumerate(part.results()):
-        yield pair_among(part.machines, number), result
+def _each(part: TrainedTogether, machines: Several) -> Iterator[tuple[Pair, SolverResult]]:
+    for number, result in enumerate(part.results_of(machines)):
+        yield pair_among(machines, number), result
 
 
 def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:

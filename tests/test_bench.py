@@ -28,7 +28,7 @@ from svmkit.data import Dataset
 from svmkit.fit import fit
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model, write_model
-from svmkit.model import Model, decision_values
+from svmkit.model import Model, decision_values, with_machines
 from svmkit.problem import Problem
 
 C, GAMMA = 2.0, 0.5
@@ -107,7 +107,7 @@ def test_coefficients_in_single_precision_keep_their_violation(data: Path, tmp_p
     (machine,) = model.machines
     rounded = replace(machine, coef=(machine.coef * (1 - 3e-8)).astype(np.float32).astype(np.float64))
     for name, machines in (("double", model.machines), ("single", (rounded,))):
-        write_model(str(tmp_path / name), replace(model, machines=machines))
+        write_model(str(tmp_path / name), with_machines(model, machines))
     double, single = judged(data, tmp_path / "double", tmp_path / "single")
     assert 0 < double["violation"] <= 1e-3
     assert single["violation"] == pytest.approx(double["violation"], abs=1e-5)

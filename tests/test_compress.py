@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models import model_of
 from oracle import dense_kernel
 from zoo import points
 
@@ -20,7 +21,7 @@ from svmkit.errors import DataError, UsageError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.maps import landmarks
-from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part
+from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part, with_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 from svmkit.reduced import Distance
 
@@ -35,7 +36,7 @@ def trained(n_class: int = 2, kernel: str = "rbf", n: int = 240, multiclass: str
 def regression() -> Model:
     X, _ = points(50, 3, seed=1)
     coef = np.random.default_rng(1).normal(size=50)
-    return Model("epsilon_svr", Kernel(RBF, 0.4), Rows.from_dense(X), (Machine(np.arange(50), coef, 0.7),))
+    return model_of("epsilon_svr", Kernel(RBF, 0.4), Rows.from_dense(X), (Machine(np.arange(50), coef, 0.7),))
 
 
 def fresh(n: int = 300) -> Rows:
@@ -117,7 +118,7 @@ def test_vectors_of_small_norm_keep_their_part_beside_one_of_large_norm(by_data:
     X[0] *= 300.0
     model, near = of_rows(Kernel(POLYNOMIAL, 1.0, 1.0, 2), Rows.from_dense(X)), Rows.from_dense(points(30, 2, seed=4)[0])
     coef = np.where(np.arange(12) == 0, 1e-6, model.machines[0].coef)  # the large one matters no more than others
-    model = replace(model, machines=(replace(model.machines[0], coef=coef),))
+    model = with_machines(model, [replace(model.machines[0], coef=coef)])
     small = compress(model, 8, data=near if by_data else None)
     assert small.n_support <= 8
     assert decision_values(small, near) == pytest.approx(decision_values(model, near), abs=1e-3)
@@ -128,14 +129,14 @@ def test_rho_is_found_beside_large_kernel_values() -> None:
     """Its column is of ones, others have values of 1e12."""
     X = 1e3 * points(40, 2, seed=3)[0]
     model = of_rows(Kernel(POLYNOMIAL, 1.0, 0.0, 2), Rows.from_dense(X))
-    model = replace(model, machines=(replace(model.machines[0], rho=1e6),))
+    model = replace(model, rho=np.array([1e6]))
     assert compress(model, 8, data=model.rows).machines[0].rho == pytest.approx(1e6, rel=1e-3)
 
 
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_on_data_a_model_without_a_bias_gets_none(n_class: int) -> None:
     model, data = trained(n_class), fresh()
-    model = replace(model, machines=tuple(replace(machine, rho=0.0) for machine in model.machines))
+    model = replace(model, rho=np.zeros_like(model.rho))
     small = compress(model, 12, data=data)
     f, g = decision_values(model, data), decision_values(small, data)
     for number, machine in enumerate(small.machines):
@@ -164,7 +165,7 @@ def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> 
     small = replace(model, rows=Rows.from_dense(z), class_counts=np.bincount(groups))
     beta, _ = compressing._in_feature_space(model, small.rows, used)
     machines = tuple(Machine(u, b, m.rho) for u, b, m in zip(used, beta, model.machines, strict=True))
-    expected = distances(model, replace(small, machines=machines)).sum() - len(used)
+    expected = distances(model, with_machines(small, machines)).sum() - len(used)
     assert value == pytest.approx(expected, rel=1e-5)
     for direction in rng.normal(size=(5, z.size)):
         step = 3e-3
@@ -177,7 +178,7 @@ def test_a_machine_of_all_vectors_leaves_the_others_theirs() -> None:
     model, z = trained(3, multiclass="ovr"), points(9, 4, seed=7)[0].ravel()
     support, some = model.rows.to_dense()[:, 1:].astype(np.float32), np.arange(4)
     first, second = ([np.arange(9), some, some], [some, some, np.arange(9)])
-    values = [Distance(replace(model, machines=tuple(model.machines[i] for i in order)), support, used, 9)(z)[0]
+    values = [Distance(with_machines(model, [model.machines[i] for i in order]), support, used, 9)(z)[0]
               for order, used in (((0, 1, 2), first), ((1, 2, 0), second))]  # fmt: skip
     assert values[0] == pytest.approx(values[1], rel=1e-5)
 
@@ -255,7 +256,8 @@ def of_rows(kernel: Kernel, rows: Rows) -> Model:
     """A model of these rows, half of them of either class."""
     half, coef = rows.n // 2, np.where(np.arange(rows.n) < rows.n // 2, 1.0, -1.0)
     machine = Machine(np.arange(rows.n), coef, 0.1)
-    return Model("c_svc", kernel, rows, (machine,), np.array([1, -1]), np.array([half, rows.n - half]))
+    counts = np.array([half, rows.n - half])
+    return model_of("c_svc", kernel, rows, [machine], labels=np.array([1, -1]), class_counts=counts)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_regression_too() -> None:
 @pytest.mark.parametrize("held", [1 << 20, 30], ids=["at once", "by parts"])
 def test_change_counts_what_it_says(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, rows = trained(3), fresh()
-    other = replace(model, machines=tuple(replace(m, rho=m.rho + 0.25) for m in model.machines))
+    other = replace(model, rho=model.rho + 0.25)
     flipped = np.count_nonzero(answers(model, rows) != answers(other, rows))
     monkeypatch.setattr(model_module, "_DECISIONS_HELD", held)
     assert len(list(decisions_by_part(model, rows))) == (1 if held > 30 else -(-rows.n // 10))
@@ -376,9 +378,9 @@ def test_change_counts_what_it_says(held: int, monkeypatch: pytest.MonkeyPatch) 
 def test_a_change_that_is_no_number_is_not_none() -> None:
     """Decision values that are infinite: the same are no change, others one that nobody can tell."""
     rows = Rows.from_dense(np.array([[1e200], [1.0]]))
-    model = Model("one_class", Kernel(POLYNOMIAL, 1.0, 0.0, 3), rows, (Machine(np.arange(2), np.array([1.0, -1.0]), 0.0),))
-    other = replace(model, machines=(Machine(np.arange(2), np.array([-1.0, 1.0]), 0.0),))
-    one, two = Model("one_class", model.kernel, rows.part(0, 1), (Machine(np.arange(1), np.ones(1), 0.0),)), rows.part(0, 1)
+    model = model_of("one_class", Kernel(POLYNOMIAL, 1.0, 0.0, 3), rows, (Machine(np.arange(2), np.array([1.0, -1.0]), 0.0),))
+    other = replace(model, coef=-model.coef)
+    one, two = model_of("one_class", model.kernel, rows.part(0, 1), (Machine(np.arange(1), np.ones(1), 0.0),)), rows.part(0, 1)
     assert change(one, one, two) == compressing.Change(0.0, 0.0, 0)
     found = change(model, other, rows)
     assert np.isnan(found.largest)
@@ -387,7 +389,7 @@ def test_a_change_that_is_no_number_is_not_none() -> None:
 
 def test_a_w_that_overflows_is_refused() -> None:
     rows = Rows.from_dense(np.array([[1e200], [2e200]]))
-    model = Model("one_class", Kernel(LINEAR), rows, (Machine(np.arange(2), np.array([1e200, 1.0]), 0.0),))
+    model = model_of("one_class", Kernel(LINEAR), rows, (Machine(np.arange(2), np.array([1e200, 1.0]), 0.0),))
     with pytest.raises(DataError, match="overflow"):
         compress(model, 1)
 
@@ -395,9 +397,9 @@ def test_a_w_that_overflows_is_refused() -> None:
 def test_labels_of_one_class_models_may_flip_too() -> None:
     X, _ = points(50, 3, seed=1)
     rows = Rows.from_dense(X)
-    model = Model("one_class", Kernel(RBF, 0.4), rows, (Machine(np.arange(50), np.full(50, 0.1), 0.7),))
+    model = model_of("one_class", Kernel(RBF, 0.4), rows, (Machine(np.arange(50), np.full(50, 0.1), 0.7),))
     decisions = decision_values(model, rows)[:, 0]
-    other = replace(model, machines=(replace(model.machines[0], rho=0.7 + float(np.median(decisions))),))
+    other = replace(model, rho=model.rho + np.median(decisions))
     assert change(model, other, rows).flipped == np.count_nonzero((decisions > 0) != (decisions > np.median(decisions)))
     assert change(model, other, rows).flipped > 0
 

@@ -28,7 +28,7 @@ from svmkit.fit import ONE_CLASS, FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
 from svmkit.metrics import accuracy
-from svmkit.model import coefficients, decision_values, predict
+from svmkit.model import decision_values, predict
 from svmkit.pairs import Pair, group_classes, kernel_of
 from svmkit.problem import Kernel, Problem, Solution
 from svmkit.solvers.base import SolverResult
@@ -106,8 +106,8 @@ def test_the_model_is_svm_trains() -> None:
     assert_array_equal(result.model.class_counts, theirs.class_counts)
     assert_array_equal(result.model.rows.to_dense(), theirs.rows.to_dense())
     assert_array_equal(dataset_of("three").rows.take(result.sv_index).to_dense(), theirs.rows.to_dense())
-    assert_allclose(coefficients(result.model), coefficients(theirs), atol=1e-6)
-    assert_allclose([m.rho for m in result.model.machines], [m.rho for m in theirs.machines], atol=1e-6)
+    assert_allclose(result.model.coef, theirs.coef, atol=1e-6)
+    assert_allclose(result.model.rho, theirs.rho, atol=1e-6)
     for machine in result.model.machines:
         assert (np.diff(machine.index) > 0).all()
     assert result.status is Status.CONVERGED

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from models import model_of
 from numpy.testing import assert_array_equal
 
 from svmkit.data import Dataset, Floats, Ints, Rows
@@ -21,12 +22,12 @@ def find(
 ) -> Found:
     """Of a model on ``support``, whose coefficients fall from row to row."""
     counts = counts or [support.n]
-    coef = np.linspace(-2.0, -1.0, support.n)
     model = Model(
         svm_type="c_svc",
         kernel=Kernel(0),
         rows=support,
-        machines=(Machine(np.arange(support.n), coef, 0.0),),
+        coef=np.linspace(-2.0, -1.0, support.n)[:, None],
+        rho=np.zeros(1),
         labels=np.arange(len(counts)),
         class_counts=np.array(counts),
     )
@@ -48,13 +49,13 @@ def test_of_equal_rows_the_heaviest_is_that_of_the_largest_coefficient() -> None
     assert_array_equal(find(equal.take(np.arange(2)), equal, [np.arange(3)], weight=np.array([1.0, 2.0, 3.0])).place, [2, 1])
 
 
-def model_of(n: int, counts: list[int], machines: list[tuple[list[int], list[float]]], multiclass: str = "ovo") -> Model:
+def of_equal_rows(n: int, counts: list[int], machines: list[tuple[list[int], list[float]]], multiclass: str = "ovo") -> Model:
     """Of n rows that are all the same."""
-    return Model(
-        svm_type="c_svc",
-        kernel=Kernel(RBF, 1.0),
-        rows=Rows.from_dense(np.ones((n, 1))),
-        machines=tuple(Machine(np.array(index), np.array(coef), 0.0) for index, coef in machines),
+    return model_of(
+        "c_svc",
+        Kernel(RBF, 1.0),
+        Rows.from_dense(np.ones((n, 1))),
+        [Machine(np.array(index), np.array(coef), 0.0) for index, coef in machines],
         labels=np.arange(len(counts)),
         class_counts=np.array(counts),
         multiclass=multiclass,
@@ -64,25 +65,25 @@ def model_of(n: int, counts: list[int], machines: list[tuple[list[int], list[flo
 def test_the_largest_coefficient_of_a_row_is_that_of_any_machine_whatever_its_sign() -> None:
     """3 and 4 in the first class, 3, 1 and 2 in the second."""
     every = ([0, 1, 2, 3, 4], [3.0, 0.5, -0.5, -1.0, -2.0])
-    model = model_of(5, [2, 3, 0], [every, ([0, 1], [1.0, 4.0]), ([2, 3, 4], [3.0, 0.5, 0.25])])
+    model = of_equal_rows(5, [2, 3, 0], [every, ([0, 1], [1.0, 4.0]), ([2, 3, 4], [3.0, 0.5, 0.25])])
     data = Dataset(model.rows, np.zeros(5), weight=np.array([1.0, 2.0, 1.0, 2.0, 3.0]))
     assert_array_equal(find_rows(model, data, [np.arange(2), np.arange(2, 5), np.arange(0)]).place, [0, 1, 4, 2, 3])
 
 
 @pytest.mark.parametrize(("n", "second"), [(3, 2), (2, -1)])
 def test_against_the_rest_an_example_that_a_row_of_its_class_is_serves_no_other(n: int, second: int) -> None:
-    model = model_of(2, [1, 1, 0], [([0, 1], [1.0, -1.0])] * 3, "ovr")
+    model = of_equal_rows(2, [1, 1, 0], [([0, 1], [1.0, -1.0])] * 3, "ovr")
     data = Dataset(Rows.from_dense(np.array([[1.0], [2.0], [1.0]])[:n]), np.zeros(n))
     assert_array_equal(find_rows(model, data, [np.arange(1), np.arange(1, 2), np.arange(2, n)]).place, [0, second])
 
 
 def test_a_row_with_another_classs_sign_in_one_machine_is_no_example_whatever_others_say() -> None:
     machines = [([0, 1], [-1.0, -1.0]), ([0, 2], [1.0, -1.0]), ([1, 2], [1.0, -1.0])]
-    assert_array_equal(foreign_rows(model_of(3, [1, 1, 1], machines)), [True, False, False])
+    assert_array_equal(foreign_rows(of_equal_rows(3, [1, 1, 1], machines)), [True, False, False])
 
 
 def test_a_w_is_a_linear_machines_only_row_and_has_the_coefficient_1() -> None:
-    model = model_of(4, [3, 1], [([0], [1.0]), ([1], [0.5]), ([2, 3], [1.0, -1.0])])
+    model = of_equal_rows(4, [2, 1, 1], [([0], [1.0]), ([1], [0.5]), ([2, 3], [1.0, -1.0])])
     assert weight_rows(model) == set()
     assert weight_rows(replace(model, kernel=Kernel(LINEAR))) == {0}
 

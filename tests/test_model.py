@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from data_files import write_points
 from golden_data import GOLDEN, MODELS, TOOLS, data_of, needs_tools, numbers, read_rows
+from models import model_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import model as model_module
@@ -61,7 +62,8 @@ def test_far_from_all_support_vectors_rho_decides() -> None:
     rows = Rows.from_dense(np.array([[0.0], [1e3], [-1e6]]))
     for rho, label in ((0.0, 7.0), (0.5, 7.0), (-0.5, 5.0)):
         machine = Machine(np.arange(2), np.array([2.0, 1.0]), rho)
-        model = Model("c_svc", Kernel(RBF, 10.0), support, (machine,), np.array([5, 7]), np.array([2, 0]))
+        classes = {"labels": np.array([5, 7]), "class_counts": np.array([2, 0])}
+        model = model_of("c_svc", Kernel(RBF, 10.0), support, [machine], **classes)
         assert predict(model, decision_values(model, rows)).tolist() == [5.0, label, label]
 
 
@@ -100,8 +102,8 @@ def machines_of(rhos: list[float]) -> tuple[Machine, ...]:
 
 def constant_model(labels: list[int], rhos: list[float], svm_type: str = "c_svc") -> Model:
     counts = np.zeros(len(labels), dtype=np.int64)
-    classes = (np.array(labels), counts) if labels else (None, None)
-    return Model(svm_type, Kernel(LINEAR), Rows.from_dense(np.empty((0, 0))), machines_of(rhos), *classes)
+    classes = {"labels": np.array(labels), "class_counts": counts} if labels else {}
+    return model_of(svm_type, Kernel(LINEAR), Rows.from_dense(np.empty((0, 0))), machines_of(rhos), **classes)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_precomputed_rows_must_hold_the_kernel_values_asked_for() -> None:
 
 def rbf_machine(basis: Rows, gamma: float, seed: int = 3, C: float = 1000.0) -> Model:
     coef = np.random.default_rng(seed).choice([-C, C, 0.3 * C], basis.n)
-    return Model("one_class", Kernel(RBF, gamma), basis, (Machine(np.arange(basis.n), coef, 0.0),))
+    return model_of("one_class", Kernel(RBF, gamma), basis, (Machine(np.arange(basis.n), coef, 0.0),))
 
 
 def sparse(n: int, width: int, density: float, seed: int) -> Rows:
@@ -192,7 +194,7 @@ def test_rows_and_support_vectors_of_other_lengths(longer: str) -> None:
     few[:, :2] = np.random.default_rng(7).random((50, 2))
     rows, basis = (Rows.from_dense(X) for X in ((many, few) if longer == "rows" else (few, many)))
     machine = rbf_machine(basis, 0.01)
-    machine = replace(machine, machines=(replace(machine.machines[0], coef=np.ones(50)),))
+    machine = replace(machine, coef=np.ones((50, 1)))
     decisions, error = _float32_decisions(machine, rows)
     assert (np.abs(decisions - decision_values(machine, rows))[:, 0] <= error).all()
 
@@ -218,7 +220,7 @@ def test_answers_are_those_of_the_decision_values(name: str, monkeypatch: pytest
     for r in range(0, rows.n, 20):
         for shift in (-1e-9, 0.0, 1e-9):
             rho = float(values[r] * (1 + shift))
-            moved = replace(machine, machines=(replace(machine.machines[0], rho=rho),))
+            moved = replace(machine, rho=np.array([rho]))
             assert_array_equal(answers(moved, rows), np.where(values > rho, 1.0, -1.0))
 
 
@@ -276,7 +278,7 @@ def test_decision_values_of_many_classes(few: int, two_threads: None, monkeypatc
             index = own[rng.random(len(own)) < 0.8]
             machines.append(Machine(index, rng.normal(size=len(index)), float(rng.normal())))
     for kernel in (Kernel(RBF, gamma=0.3), Kernel(LINEAR)):
-        model = Model("c_svc", kernel, basis, tuple(machines), labels=np.arange(k), class_counts=counts)
+        model = model_of("c_svc", kernel, basis, machines, labels=np.arange(k), class_counts=counts)
         expected = np.stack(
             [cross_apply(rows, basis.take(m.index), kernel, m.coef[:, None])[:, 0] - m.rho for m in machines], axis=1
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from models import model_of
 from zoo import points
 
 from svmkit.compress import compress
 from svmkit.data import Rows
 from svmkit.io.model_libsvm import model_text
-from svmkit.model import Machine, Model
+from svmkit.model import Machine
 from svmkit.problem import RBF, Kernel
 from svmkit.reduced import Distance
 
@@ -17,7 +18,7 @@ from svmkit.reduced import Distance
 def test_vectors_stay_where_they_were_where_a_way_leads_to_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when vectors that move come to be one, and rounding leaves their kernel matrix no Cholesky factor."""
     X, coef = points(60, 3, seed=1)
-    model = Model("epsilon_svr", Kernel(RBF, 0.4), Rows.from_dense(X), (Machine(np.arange(60), coef, 0.7),))
+    model = model_of("epsilon_svr", Kernel(RBF, 0.4), Rows.from_dense(X), (Machine(np.arange(60), coef, 0.7),))
     expected = compress(model, 8, steps=0)
     assert model_text(compress(model, 8, steps=2)) != model_text(expected)
 
@@ -35,7 +36,8 @@ def test_machines_that_are_next_to_0_are_left_out() -> None:
     every, kernel = np.arange(40), Kernel(RBF, 1.0)
     pairs = np.repeat(rng.choice([-1.0, 1.0], (12, 20)), 2, axis=1)
     machines = Machine(every, np.ones(40), 0.0), *(Machine(every, np.tile([1.0, -1.0], 20) * pair, 0.0) for pair in pairs)
-    model = Model("c_svc", kernel, Rows.from_dense(X), machines, labels=np.arange(13), multiclass="ovr")
+    classes = {"labels": np.arange(13), "class_counts": np.append(np.zeros(12, int), 40), "multiclass": "ovr"}
+    model = model_of("c_svc", kernel, Rows.from_dense(X), machines, **classes)
     distance = Distance(model, X, [np.arange(5)] * 13, 5)
     assert distance.alphas[:, 0].all()
     assert not distance.alphas[:, 1:].any()

@@ -30,7 +30,7 @@ def work(n: int) -> float:
     ],
 )
 def test_small_machines_that_follow_one_another_go_together(sizes: list[int], expected: list[list[int]]) -> None:
-    assert schedule.jobs_of(sizes, work) == expected
+    assert [list(job) for job in schedule.jobs_of(sizes, work)] == expected
 
 
 @pytest.mark.parametrize(

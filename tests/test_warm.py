@@ -139,7 +139,8 @@ def test_two_classes_have_no_kind_of_machines_to_differ_in() -> None:
         model,
         labels=np.array([1, 2, 3]),
         class_counts=np.append(model.class_counts, 0),
-        machines=(*model.machines, *model.machines, replace(model.machines[0], index=np.arange(0), coef=np.zeros(0))),
+        coef=np.column_stack([model.coef, model.coef, np.zeros(model.n_support)]),
+        rho=np.array([*model.rho, *model.rho, 0.0]),
         multiclass="ovr",
     )
     assert not alpha(join(dataset, of_three), CONFIG).any()
@@ -202,9 +203,7 @@ def test_a_negative_zero_speaks_for_no_class() -> None:
     """svm-train now and then writes one."""
     dataset = blobs(40, 9)
     model = fit(dataset, CONFIG).model
-    machine = model.machines[0]
-    first, coef = machine.index[0], np.append(machine.coef, -0.0)
-    odd = replace(model, machines=(replace(machine, index=np.append(machine.index, first), coef=coef),))
+    odd = replace(model, coef=np.where(np.arange(model.n_support)[:, None] == 0, -0.0, model.coef))
     assert_array_equal(foreign_rows(odd), foreign_rows(model))
 
 

@@ -51,16 +51,11 @@ def train_batch(
         with Interrupts(quiet) as stop:
             lost: list[str] = []
             result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
-            if result.status is Status.INTERRUPTED and result.steps == 0 and not _has_learned(result):
+            if result.status is Status.INTERRUPTED and result.steps == 0 and not result.has_learned:
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
             _report(result, model, held_out, as_json, reporter)
     return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
-
-
-def _has_learned(result: FitResult) -> bool:
-    """Whether some machine's w is not 0. Support vectors do not tell: a map's landmarks are there even then."""
-    return any(machine.solution.n_support for machine in result.machines)
 
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:
@@ -124,5 +119,5 @@ def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: boo
         line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
     complete = report.complete(result.status)
     report.tell(values, line, complete=complete, as_json=as_json, reporter=reporter)
-    if complete and result.trained and not _has_learned(result):  # of one class there is no machine
+    if complete and result.trained and not result.has_learned:  # of one class there is no machine
         reporter.warn("w is 0, and the model has one answer to everything; scale the data, or try --solver smo")

@@ -28,7 +28,7 @@ from svmkit.io.files import atomic_output, read_bytes
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
-from svmkit.model import Machine, Model, coefficients, count_machines
+from svmkit.model import Model, count_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
 
 Style = Literal["native", "libsvm"]
@@ -71,7 +71,7 @@ def _pieces(model: Model, style: Style) -> Iterator[bytes]:
     brief = shortest if native else partial(significant, digits=8)
     header = "".join(f"{' '.join([key, *words])}\n" for key, words in _header(model, exact))
     yield f"{header}SV\n".encode("ascii")
-    rows, table = model.rows, coefficients(model)
+    rows, table = model.rows, model.coef
     texts = table.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
     step = max(1, _TEXTS_AT_A_TIME // texts)
     for first in range(0, rows.n, step):
@@ -98,7 +98,7 @@ def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
     if kernel.kind in (POLYNOMIAL, SIGMOID):
         out.append(("coef0", exact(np.array([kernel.coef0])).strings()))
     out += [("nr_class", [str(model.n_class)]), ("total_sv", [str(model.n_support)])]
-    out.append(("rho", exact(np.array([machine.rho for machine in model.machines], np.float64)).strings()))
+    out.append(("rho", exact(model.rho).strings()))
     if model.labels is not None:
         out.append(("label", [str(label) for label in model.labels.tolist()]))
     for key, numbers in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
@@ -216,7 +216,8 @@ def parse_model(text: bytes, path: str) -> Model:
         svm_type=svm_type,
         kernel=kernel,
         rows=rows,
-        machines=_machines(table, rho, counts) if multiclass == "ovo" else _column_machines(table, rho),
+        coef=table,
+        rho=rho,
         labels=labels,
         class_counts=counts,
         prob_a=header.floats("probA", n_machines, beyond=True) if "probA" in header.lines else None,
@@ -362,31 +363,3 @@ def _serial_rows(rows: Rows, header: _Header, first: int) -> Rows:
         header.fail(first + int(bad[0]), "a support vector of a precomputed kernel is one pair `0:serial`, serial 1 or more")
     empty = np.zeros(rows.n + 1, dtype=np.int64)
     return Rows(np.empty(0), np.empty(0, dtype=np.int32), empty, 0, serial=rows.data.astype(np.int64))
-
-
-def _machines(table: Floats, rho: Floats, counts: Ints | None) -> tuple[Machine, ...]:
-    """One machine a class pair from the table of coefficients (see ``model.coefficients``).
-
-    Zeros are no part of a machine, but svm-train now and then leaves one with the other sign (−0 in the positive class): kept,
-    so that its files come back as they were.
-    """
-    if counts is None:
-        index = np.flatnonzero((table[:, 0] != 0) | np.signbit(table[:, 0]))
-        return (Machine(index, table[index, 0], float(rho[0])),)
-    k = len(counts)
-    table, own, column = table[:, : k - 1], np.repeat(np.arange(k), counts)[:, None], np.arange(k - 1)
-    is_second = column < own  # each row's class in its pair with the one that a column is about
-    kept = (table != 0) | (np.signbit(table) != is_second)
-    first, second = np.where(is_second, column, own)[kept], np.where(is_second, own, column + 1)[kept]
-    pair = first * (2 * k - first - 1) // 2 + second - first - 1
-    by_pair = np.argsort(pair, kind="stable")
-    index, coef = np.nonzero(kept)[0][by_pair], table[kept][by_pair]
-    cuts = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(rho)))]).tolist()
-    parts = zip(cuts[:-1], cuts[1:], rho.tolist(), strict=True)
-    return tuple(Machine(index[start:end], coef[start:end], offset) for start, end, offset in parts)
-
-
-def _column_machines(table: Floats, rho: Floats) -> tuple[Machine, ...]:
-    """One machine a column of the table."""
-    used = [np.flatnonzero(column) for column in table.T]
-    return tuple(Machine(index, table[index, c], float(rho[c])) for c, index in enumerate(used))
