@@ -84,7 +84,7 @@ def cross_validate(
     config = with_bias(config, on_warning)
     if not every_fold:  # svm-train says in each what is not in it
         label_factors(config, np.unique(dataset.learned_classes), on_warning)
-    sizes = (dataset.n - np.diff(split.starts)).tolist()
+    sizes = dataset.n - np.diff(split.starts)
     jobs = [range(number, number + 1) for number in range(len(sizes))]
     beside = config.time_limit_s is None and side_by_side(solver_named(config.solver), dataset.rows, sizes, jobs)
     spent = TrainingTime(0.0, beside)

@@ -30,22 +30,22 @@ def sizes_of(members: list[Ints], pairs: Ints) -> Ints:
     return sizes
 
 
-def jobs_of(sizes: list[int], work_of: Callable[[int], float]) -> list[range]:
+def jobs_of(sizes: Ints, work_of: Callable[[int], float]) -> list[range]:
     """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone.
 
     ``work_of`` says how much work, by a high guess, a machine is when it is trained with others; inf where it cannot be.
     """
-    begins: list[int] = []
-    so_far, works = inf, {n: work_of(n) for n in set(sizes)}
-    for number, n in enumerate(sizes):
-        so_far += works[n]
+    known, kind = np.unique(sizes, return_inverse=True)
+    works, begins, so_far = [work_of(n) for n in known.tolist()], [], inf
+    for number, work in enumerate(map(works.__getitem__, kind.tolist())):
+        so_far += work
         if so_far > _IN_ONE_CALL:
             begins.append(number)
-            so_far = works[n]
+            so_far = work
     return [range(first, last) for first, last in pairwise([*begins, len(sizes)])]
 
 
-def side_by_side(solver: Solver, rows: Rows, sizes: list[int], jobs: list[range]) -> bool:
+def side_by_side(solver: Solver, rows: Rows, sizes: Ints, jobs: list[range]) -> bool:
     """Whether jobs are done sooner on a thread each than one by one on all threads.
 
     For machines that are trained alone, on two cores that was so by a tenth to a half from a million kernel values of rows of
@@ -55,11 +55,11 @@ def side_by_side(solver: Solver, rows: Rows, sizes: list[int], jobs: list[range]
     """
     if getattr(solver, "ALONE", False):
         return False
-    alone = [sizes[job[0]] for job in jobs if len(job) == 1]
+    alone = sizes[[job[0] for job in jobs if len(job) == 1]].tolist()
     largest = max(alone, default=0)
     nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)
     enough = 2 * len(alone) < len(jobs) or sum(n**2 for n in alone) * nonzeros >= len(alone) * _WORTH_A_THREAD > 0
-    return enough and len(jobs) > 1 and largest <= 10_000 and 4 * largest**2 <= sum(n**2 for n in sizes)
+    return enough and len(jobs) > 1 and largest <= 10_000 and 4 * largest**2 <= float(np.square(sizes, dtype=np.float64).sum())
 
 
 class TrainingTime:

@@ -69,7 +69,7 @@ class Training:
 
     def run(self) -> list[Part]:
         """Every machine, in order, one or several to a part."""
-        sizes = sizes_of(self.members, self.pairs).tolist()
+        sizes = sizes_of(self.members, self.pairs)
         self._together = together = self._offered(sizes)
         jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
         beside = self.listeners.on_trace is None and side_by_side(self.solver, self.dataset.rows, sizes, jobs)
@@ -78,7 +78,7 @@ class Training:
         run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)
         return [part for part in self._trained if part is not None]
 
-    def _offered(self, sizes: list[int]) -> Together | None:
+    def _offered(self, sizes: Ints) -> Together | None:
         """What the solver has to train several machines in one call, where nothing is asked that needs each on its own."""
         offer: Callable[..., Together | None] | None = getattr(self.solver, "together", None)
         alone = self.warm or self.config.map or self.listeners.on_trace or self.config.max_evaluations is not None

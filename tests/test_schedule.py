@@ -30,7 +30,7 @@ def work(n: int) -> float:
     ],
 )
 def test_small_machines_that_follow_one_another_go_together(sizes: list[int], expected: list[list[int]]) -> None:
-    assert [list(job) for job in schedule.jobs_of(sizes, work)] == expected
+    assert [list(job) for job in schedule.jobs_of(np.array(sizes, int), work)] == expected
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_small_machines_that_follow_one_another_go_together(sizes: list[int], ex
 )
 def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list[int], expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, 16)))
-    assert schedule.side_by_side(smo, rows, sizes, schedule.jobs_of(sizes, work)) is expected
-    assert not schedule.side_by_side(wolfe, rows, sizes, schedule.jobs_of(sizes, work))
+    assert schedule.side_by_side(smo, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work)) is expected
+    assert not schedule.side_by_side(wolfe, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work))
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list
 )
 def test_bounds_of_what_goes_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, nonzeros)))
-    assert schedule.side_by_side(smo, rows, sizes, schedule.jobs_of(sizes, work)) is expected
+    assert schedule.side_by_side(smo, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work)) is expected
 
 
 def test_rows_of_a_kernel_matrix_cost_what_rows_of_16_values_do() -> None:
     rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(3, np.int64), 2, np.eye(2), np.array([1, 2]))
     for n in (999, 1000):
-        assert schedule.side_by_side(smo, rows, [n] * 4, [[k] for k in range(4)]) is (n == 1000)
+        assert schedule.side_by_side(smo, rows, np.full(4, n), [range(k, k + 1) for k in range(4)]) is (n == 1000)
 
 
 def test_time_of_machines_adds_up_one_after_another_and_runs_by_itself_side_by_side() -> None:

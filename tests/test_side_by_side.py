@@ -74,7 +74,7 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
 def test_what_is_trained_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
     members = [np.arange(size) for size in sizes]
     rows = Rows.from_dense(np.ones((2, nonzeros)))
-    machines = schedule.sizes_of(members, class_pairs(len(sizes), "ovo")).tolist()
+    machines = schedule.sizes_of(members, class_pairs(len(sizes), "ovo"))
     assert schedule.side_by_side(smo, rows, machines, schedule.jobs_of(machines, lambda n: np.inf)) is expected
 
 

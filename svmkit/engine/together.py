@@ -23,12 +23,13 @@ from svmkit.engine.space import room
 
 class Blocks(NamedTuple):
     """Float64 kernel values of machines with one first class: ``own`` (p, p) among it, ``across`` (p, Σq) between it and the
-    second class of each machine, ``others`` (Σq²) among each of these.
+    second class of each machine; those among each of these (q, q) begin at its ``corners`` in ``others``.
     """
 
     own: Floats
     across: Floats
     others: Floats
+    corners: Ints
 
 
 class Boxes(NamedTuple):
@@ -116,11 +117,11 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
     """Machines by ``steps``; as many rows as the steps before the look over ``steps_a_row`` say that most will be needed."""
 
     def entry(
-        own: Any, across: Any, others: Any, starts: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
+        own: Any, across: Any, others: Any, corners: Any, starts: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
         eps: Any, most_steps: Any, most_work: Any, work: Any, beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
         K: Any, made: Any, up: Any, low: Any, place: Any,
     ) -> Any:  # fmt: skip
-        column = corner = 0
+        column = 0
         for machine in range(len(used)):
             if work <= 0:
                 return machine
@@ -137,7 +138,7 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
                     place[t] = n_second
                     n_second += 1
             values = K[:m]
-            source = own, across, others, column, corner, n_second, y[a:b], place, made
+            source = own, across, others, column, corners[machine], n_second, y[a:b], place, made
             box = diagonal[a:b], F[a:b], beta[a:b], lower[a:b], upper[a:b], up[:m], low[:m]
             look = min(m // LOOK, budget)
             n = steps(source, values, *box, eps, look)
@@ -155,10 +156,9 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
                 evaluated[machine] += m * made[i]
             product_of(values, beta[a:b], product[a:b])
             column += n_second
-            corner += n_second * n_second
         return len(used)
 
-    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8, i8, i8, "
+    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8, i8, i8, "
     return compiled(
         "i8(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:], i8[:])", ORDERED, name=name
     )(entry)

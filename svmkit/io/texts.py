@@ -21,8 +21,7 @@ class Texts(NamedTuple):
 
     def strings(self) -> list[str]:
         """Each by itself."""
-        whole, widest = self.characters.tobytes().decode("ascii"), self.characters.shape[1]
-        return [whole[k * widest : k * widest + length] for k, length in enumerate(self.lengths.tolist())]
+        return by_rows(self, 1, "\n").characters.tobytes().decode("ascii").split("\n")[:-1]
 
     def without_zeros(self, values: Floats) -> Texts:
         """The same, but no text of ``values`` that are 0."""

@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from svmkit.data import Rows
+from svmkit.data import Ints, Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
@@ -162,7 +162,7 @@ def _may_grow(rows: Rows, m: int, options: Options) -> bool:
     return not options.working_set and m <= qp.LARGEST_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n
 
 
-def together(rows: Rows, kernel: Kernel, options: Options, sizes: list[int]) -> SmallMachines | None:
+def together(rows: Rows, kernel: Kernel, options: Options, sizes: Ints) -> SmallMachines | None:
     """What trains small machines among ``rows`` several in a call; None where there are none, or options want other blocks."""
     return None if options.working_set else small_machines(rows, kernel, sizes)
 

@@ -9,6 +9,7 @@ in a round; any other is left to smo, from the start.
 from __future__ import annotations
 
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 
@@ -43,8 +44,7 @@ class SmallMachines:
     def __init__(self, engine: Engine) -> None:
         """For an engine in float64."""
         self._engine, self._diagonal = engine, engine.diagonal()
-        self._kept: dict[int, Floats] = {}
-        self._room = _KEPT_VALUES
+        self._kept, self._begins, self._used, self._keeping = np.empty(_KEPT_VALUES), dict[int, int](), 0, Lock()
 
     def work(self, n: int) -> float:
         """The variables that steps of a machine of ``n`` examples go over, by a high guess; inf where smo has to train it."""
@@ -104,33 +104,51 @@ class SmallMachines:
         is_second = machines.y < 0
         head = slice(0, machines.starts[1])
         first, second = machines.examples[head][~is_second[head]], machines.examples[is_second]
-        cuts = pairwise([0, *np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1])).tolist()])
-        others = [self._among(c, second[a:b]) for c, (a, b) in zip(machines.negative.tolist(), cuts, strict=True)]
-        shape = len(first), len(second)
+        cuts = np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1]))
+        own, shape = self._keep(int(machines.positive[0]), first), (len(first), len(second))
         return Blocks(
-            own=self._among(int(machines.positive[0]), first),
-            across=self._engine.block(first, second, out=room("across", shape[0] * shape[1]).reshape(shape)),
-            others=np.concatenate([v.ravel() for v in others], out=room("others", sum(v.size for v in others))),
+            self._engine.block(first, first) if own < 0 else self._kept[own : own + len(first) ** 2].reshape(2 * shape[:1]),
+            self._engine.block(first, second, out=room("across", shape[0] * shape[1]).reshape(shape)),
+            *self._others(machines.negative.tolist(), second, np.concatenate([[0], cuts])),
         )
 
-    def _among(self, number: int, rows: Ints) -> Floats:
-        """K among the rows of a class, or of all but one (a negative number)."""
-        kept = self._kept.get(number)
-        if kept is not None:
-            return kept
-        values: Floats = self._engine.block(rows, rows)
-        if number >= 0 and values.size <= self._room and self._kept.setdefault(number, values) is values:
-            self._room -= values.size
-        return values
+    def _others(self, numbers: list[int], rows: Ints, cuts: Ints) -> tuple[Floats, Ints]:
+        """K among each of the classes ``numbers``, whose rows stand one after another, and where each begins."""
+        begins = np.array([self._begins.get(number, -1) for number in numbers])
+        for k in np.flatnonzero(begins < 0).tolist():
+            begins[k] = self._keep(numbers[k], rows[cuts[k] : cuts[k + 1]])
+        if (begins >= 0).all():
+            return self._kept, begins
+        sizes = np.diff(cuts)
+        ends = np.cumsum(sizes**2)
+        others, corners = room("others", int(ends[-1])), ends - sizes**2
+        for k, (n, begin, corner) in enumerate(zip(sizes.tolist(), begins.tolist(), corners.tolist(), strict=True)):
+            if begin >= 0:
+                others[corner : corner + n * n] = self._kept[begin : begin + n * n]
+            else:
+                own = rows[cuts[k] : cuts[k + 1]]
+                self._engine.block(own, own, out=others[corner : corner + n * n].reshape(n, n))
+        return others, corners
+
+    def _keep(self, number: int, rows: Ints) -> int:
+        """Where K among the rows of a class begins in what is kept; −1 for want of room, or of all but one (number −1)."""
+        with self._keeping:
+            begin, n = self._begins.get(number, -1), len(rows)
+            if begin < 0 <= number and self._used + n * n <= len(self._kept):
+                begin = self._used
+                self._engine.block(rows, rows, out=self._kept[begin : begin + n * n].reshape(n, n))
+                self._used += n * n
+                self._begins[number] = begin
+            return begin
 
 
-def small_machines(rows: Rows, kernel: Kernel, sizes: list[int]) -> SmallMachines | None:
+def small_machines(rows: Rows, kernel: Kernel, sizes: Ints) -> SmallMachines | None:
     """For machines of so many examples each; None where small ones are too few to be worth packing all rows for.
 
     And for a precomputed kernel: it need not be symmetric, and here K(x, z) serves as K(z, x).
     """
-    small = [n for n in sizes if n <= MOST_VARIABLES]
-    if kernel.kind == PRECOMPUTED or rows.form == "dense" or len(small) < 2 or sum(small) < rows.n:
+    small = sizes[sizes <= MOST_VARIABLES]
+    if kernel.kind == PRECOMPUTED or rows.form == "dense" or len(small) < 2 or small.sum() < rows.n:
         return None
-    layout = by_need.LAYOUT if by_need.suits(rows, kernel, max(small)) else None
+    layout = by_need.LAYOUT if by_need.suits(rows, kernel, int(small.max())) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout))

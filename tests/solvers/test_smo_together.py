@@ -204,9 +204,9 @@ def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
     config = replace(CONFIG, kernel="linear", C=1e9)
     found = fit(hard, config, interrupted=Asked(3))
     assert found.status is Status.INTERRUPTED
-    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), [20] * 1770)
+    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), np.full(1770, 20))
     assert together is not None
-    jobs = schedule.jobs_of([20] * 1770, together.work)
+    jobs = schedule.jobs_of(np.full(1770, 20), together.work)
     assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in jobs)
     assert len(jobs) > 8
     assert sum(machine.steps > 0 for machine in found.machines) <= 3 * len(jobs[0])
@@ -270,15 +270,15 @@ def test_what_is_trained_together() -> None:
     options = smo.Options()
     rbf = Kernel(RBF, gamma=1.0)
     rows = classes([30, 30, 30]).rows
-    found = smo.together(rows, rbf, options, [60, 60, 3000])
+    found = smo.together(rows, rbf, options, np.array([60, 60, 3000]))
     assert found is not None
     assert found.work(smo_together.MOST_VARIABLES) < np.inf
     assert found.work(smo_together.MOST_VARIABLES + 1) == np.inf
-    assert smo.together(rows, rbf, options, [60, 3000, 3000]) is None  # one small machine alone
-    assert smo.together(rows, rbf, options, [10, 10, 3000]) is None  # all rows would be packed for a few
-    assert smo.together(rows, rbf, smo.Options(working_set=64), [60, 60, 60]) is None
-    assert smo.together(rows, Kernel(PRECOMPUTED), options, [60, 60, 60]) is None  # need not be symmetric
-    assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, [60, 60, 60]) is None
+    assert smo.together(rows, rbf, options, np.array([60, 3000, 3000])) is None  # one small machine alone
+    assert smo.together(rows, rbf, options, np.array([10, 10, 3000])) is None  # all rows would be packed for a few
+    assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60])) is None
+    assert smo.together(rows, Kernel(PRECOMPUTED), options, np.array([60, 60, 60])) is None  # need not be symmetric
+    assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, np.array([60, 60, 60])) is None
 
 
 def wide(data: Dataset) -> Dataset:
@@ -369,7 +369,7 @@ def test_what_the_certificate_does_not_bear_out_is_left_to_smo(
     kernel: Kernel, x: Any, alpha: Any, product: Any, finished: int, converged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps that end at α, one of each class and both of C 2, with Kβ as ``product``, or as it is; no KKT condition is hurt."""
-    machines = smo.together(Rows.from_dense(np.array(x)[:, None]), kernel, smo.Options(), [2, 2])
+    machines = smo.together(Rows.from_dense(np.array(x)[:, None]), kernel, smo.Options(), np.array([2, 2]))
     assert machines is not None
     classes, starts, one = np.array([0]), np.array([0, 2]), np.ones(1, np.int64)
     several = Several(classes, classes + 1, starts, np.arange(2), np.array([1.0, -1.0]), np.full(2, 2.0))
