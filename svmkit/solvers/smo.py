@@ -7,12 +7,13 @@ Stops     m − M ≤ eps (without bias: max(m, −M) ≤ eps) by F freshly comp
 Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache. Up to m = 4096: see below
 Papers    Joachims (1999) for the decomposition; Fan, Chen & Lin, JMLR 6 (2005) for the choice of pairs; Keerthi et al. (2001)
 
-A round takes q variables (half kept from the last round, free ones first, the rest the worst violators), evaluates their q × q
-kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused product
-K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are dropped from
-the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from what changed.
-Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the minimum in the
-span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there (pivots.py).
+A round takes q variables (half kept from the last round, free ones first, the rest the worst violators; more of them as there
+come to be more support vectors), evaluates their q × q kernel block, and takes pair steps in it until the violation inside is a
+tenth of that outside. One fused product K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a
+bound and cannot violate are dropped from the active set, which is packed anew; each drop remembers its β, and F of the dropped
+is brought up to date from what changed. Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every
+fourth round ends with the minimum in the span of the last iterates (span.py); where that is not enough, Newton steps take all
+active variables there (pivots.py).
 Machines linear in few features can be out of reach for pair steps, above all where these are not scaled: under the linear
 kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w
 take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α
@@ -86,6 +87,8 @@ _LOOK_SHARE = 0.05
 #: Variables of a round: the second number where rounds begin in float32 and rows have fewer nonzeros than the fourth. Where
 #: they have as many, all up to the third: recomputing their kernel values round by round takes up to three times as long.
 _BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
+#: Variables of a later round: so many for each support vector there is, but as many as the second number.
+_BLOCK_A_SUPPORT, _LEAST_BLOCK = 4, 512
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
@@ -100,7 +103,8 @@ class Options:
     """Fields as their help says."""
 
     working_set: int = field(
-        default=0, metadata={"help": f"variables of a round, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}; 0: as suits the data"}
+        default=0,
+        metadata={"help": f"variables of a round at most, {_SMALLEST_BLOCK} … {qp.LARGEST_BLOCK}; 0: as suits the data"},
     )
     shrinking: bool = field(default=True, metadata={"help": "leave out variables that seem settled at a bound (-h)"})
 
@@ -278,7 +282,7 @@ def _in_place_of_a_round(state: State) -> bool:
 def _block(state: State, m: float, M: float) -> Block:
     """The variables that can move most, between m and M, with their kernel values."""
     active = state.variables.active
-    place = state.variables.choose(len(state.K), state.previous, m, M, state.violation)
+    place = state.variables.choose(_wanted(state), state.previous, m, M, state.violation)
     whole = len(place) == len(state.variables.whole.number)
     if state.by_need is None and not (whole and state.K_is_whole):
         rows = state.variables.row_of[active.number[place]]
@@ -296,6 +300,14 @@ def _block(state: State, m: float, M: float) -> Block:
         low=aligned(len(place), real),
         eps=qp.inner_eps(state.eps, state.violation, whole, real),
     )
+
+
+def _wanted(state: State) -> int:
+    """Variables of the next round: where there are few support vectors most would not move, and their values be for nothing."""
+    most, beta = len(state.K), state.variables.active.beta
+    if len(beta) <= most:
+        return most
+    return min(most, max(_LEAST_BLOCK, _BLOCK_A_SUPPORT * int(np.count_nonzero(beta))))
 
 
 def _take_all(state: State) -> None:
