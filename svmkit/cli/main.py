@@ -72,12 +72,18 @@ Exit codes:
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["--help"], "max_content_width": 120},
     epilog=EPILOG,
 )
 @click.version_option(__version__, message="svmkit %(version)s")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> int:
     """Support vector machines from the shell: LIBSVM's files and options, more solvers, less waiting."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+    return 2  # of no command; else that counts which the command returns
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,6 +25,11 @@ def test_help_lists_every_command() -> None:
         assert f"  {name} " in text
 
 
+def test_no_command_is_wrong_usage_and_tells_which_there_are() -> None:
+    done = svmkit()
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", svmkit("--help").stdout)
+
+
 def test_an_unknown_command_is_a_usage_error() -> None:
     done = svmkit("trian")
     assert (done.returncode, done.stdout) == (2, "")
