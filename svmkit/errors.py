@@ -1,15 +1,18 @@
 """Errors meant for people: each message says what is wrong, where, why, and what to do.
 
-The command line prints them as they are and exits with ``exit_code``; no traceback is shown.
+The command line prints them line by line and exits with ``exit_code``; no traceback is shown.
 """
 
 from __future__ import annotations
 
 
 class SvmkitError(Exception):
-    """Anything svmkit refuses to do, with a reason a user can act on."""
+    """Anything svmkit refuses to do, with a reason a user can act on; ``args`` are its lines."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(self.args)
 
 
 class UsageError(SvmkitError):
@@ -30,7 +33,7 @@ class DataError(SvmkitError):
     """
 
     def __init__(self, summary: str, detail: str = "") -> None:
-        super().__init__(f"{summary}\n{detail}" if detail else summary)
+        super().__init__(*filter(None, (summary, detail)))
         self.summary = summary
         self.detail = detail
 

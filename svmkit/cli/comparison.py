@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from svmkit.cli.streams import shown
+
 if TYPE_CHECKING:
     from svmkit.data import Floats
     from svmkit.solvers.base import SolverResult
@@ -94,7 +96,7 @@ def document(runs: Sequence[Run], about: Sequence[str]) -> str:
         for bias, best in optima(runs).items()
         if math.isfinite(best.dual)
     ]
-    facts = "".join(f"- {line}\n" for line in [*about, *known])
+    facts = "".join(f"- {shown(line)}\n" for line in [*about, *known])
     return f"# Comparison of solvers\n\n{facts}\n{table(runs)}{LEGEND}"
 
 

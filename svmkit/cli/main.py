@@ -110,11 +110,12 @@ def _exit_code(action: Callable[[], Any], stop: Stop) -> int:
         sys.stdout.flush()
         return code
     except click.ClickException as error:
+        vars(error)["message"] = streams.shown(error.message)  # click calls it final, and has no other way
         with suppress(OSError):
             error.show()
         return error.exit_code
     except SvmkitError as error:
-        return _say(str(error), error.exit_code)
+        return _say(error.exit_code, *error.args)
     except (KeyboardInterrupt, click.Abort):
         return _say_stopped(stop)
     except BrokenPipeError:  # whoever read our output has seen enough
@@ -126,13 +127,13 @@ def _exit_code(action: Callable[[], Any], stop: Stop) -> int:
             return _say_stopped(stop)
         if isinstance(error, OSError):
             streams.forget(sys.stdout)
-        return _say(streams.complaint(error), 1)
+        return _say(1, streams.complaint(error))
 
 
-def _say(message: str, code: int) -> int:
-    streams.tell(f"svmkit: {message}")
+def _say(code: int, message: str, *more: str) -> int:
+    streams.tell(f"svmkit: {message}", *more)
     return code
 
 
 def _say_stopped(stop: Stop) -> int:
-    return _say("stopped before it was done", 128 + (stop.signum or signal.SIGINT))
+    return _say(128 + (stop.signum or signal.SIGINT), "stopped before it was done")

@@ -59,7 +59,7 @@ class Reporter:
 
         with self._lock:
             width = shutil.get_terminal_size().columns - 1
-            streams.tell(f"\r{text[:width]}\x1b[K", end="")
+            streams.tell(streams.shown(text)[:width], begin="\r", end="\x1b[K")
             self._open_line = True
 
     def doing(self, what: str) -> None:
@@ -84,7 +84,7 @@ class Reporter:
 
     def _end_line(self) -> None:
         if self._open_line:
-            streams.tell("\r\x1b[K", end="")
+            streams.tell(end="\r\x1b[K")
             self._open_line = False
 
 

@@ -14,6 +14,8 @@ from typing import NoReturn, TextIO
 _OF_WRITING = (errno.EBADF, errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EPIPE)
 #: What the loader of libraries says where there is no memory for one.
 _UNMAPPED = ("failed to map segment", "annot allocate memory")
+#: The control characters, but for tabs, which stand between words of data.
+_ESCAPES = {code: ascii(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\t"}
 
 
 def settle() -> None:
@@ -72,7 +74,7 @@ def complaint(error: Exception) -> str:
     if os.environ.get("SVMKIT_DEBUG") == "1":
         raise error
     what = f"{type(error).__name__}: {error}".splitlines()[0]
-    return f"unexpected error, a fault of svmkit's: {what}\nPlease report it with the output of SVMKIT_DEBUG=1."
+    return f"unexpected error, a fault of svmkit's: {what}; please report it with the output of SVMKIT_DEBUG=1"
 
 
 def _is_unmapped(error: Exception) -> bool:
@@ -80,10 +82,15 @@ def _is_unmapped(error: Exception) -> bool:
     return isinstance(error, ImportError) and any(words in str(error) for words in _UNMAPPED)
 
 
-def tell(text: str, end: str = "\n") -> None:
-    """Writes ``text`` to standard error; where that is full, or its reader has gone, the work goes on unheard."""
+def shown(text: str) -> str:
+    """``text`` with its control characters, as names of files may have, as escapes: a terminal obeys none of them."""
+    return text.translate(_ESCAPES)
+
+
+def tell(*lines: str, begin: str = "", end: str = "\n") -> None:
+    """Writes ``lines``, ``shown``, to standard error; where that is full, or its reader has gone, the work goes on unheard."""
     try:
-        print(text, end=end, file=sys.stderr, flush=True)
+        print(begin + "\n".join(map(shown, lines)), end=end, file=sys.stderr, flush=True)
     except OSError:
         forget(sys.stderr)
 

@@ -254,9 +254,9 @@ def test_ctrl_c_leaves_the_finished_runs(data: Path, tmp_path: Path, hasty: Simp
 
 
 def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
-    data = write_blobs(tmp_path / os.fsdecode(b"blobs\xff"))
+    data = write_blobs(tmp_path / os.fsdecode(b"blobs\xff\n\x1b"))
     assert svmkit("compare", "-q", "--solvers", "smo", data, tmp_path / "out").returncode == 0
-    assert "blobs\\udcff" in (tmp_path / "out" / "table.md").read_text()
+    assert "blobs\\udcff\\n\\x1b, 60 examples\n" in (tmp_path / "out" / "table.md").read_text()
 
 
 @pytest.mark.parametrize(

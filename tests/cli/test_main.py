@@ -36,6 +36,27 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert "no such command: trian" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "d", "{}", "-"],
+        ["eval", "d", "m", "{}"],
+        ["{}"],
+        ["train", "-O", "{}=1", "/dev/null", "m"],
+        ["svm-train", "{}"],
+        ["svm-predict", "/dev/null", "{}", "out"],
+        ["svm-predict", "/dev/null", "/dev/null", "no/{}"],
+    ],
+)
+def test_no_terminal_obeys_what_a_user_names(args: list[str]) -> None:
+    """Names, and whatever else is said back, hold no control characters, nor lines that look like ours."""
+    done = svmkit(*(arg.format("é\x1b[2J\r\nsvmkit: done\x9b\x7f") for arg in args))
+    assert done.returncode in (1, 2)
+    assert r"é\x1b[2J\r\nsvmkit: done\x9b\x7f" in done.stderr
+    assert done.stderr.replace("\n", "").isprintable()
+    assert "svmkit: done" not in done.stderr.splitlines()
+
+
 def raising(error: BaseException) -> Callable[[], None]:
     def action() -> None:
         raise error

@@ -63,6 +63,17 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
     assert pieces[-1] == "\x1b[Ksvmkit: a note\n"
 
 
+def test_the_line_of_a_terminal_obeys_no_name(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "21")
+    with Reporter(False) as reporter:
+        clock.now += 1
+        reporter.doing("reading \x1b[2J\n")
+    assert capsys.readouterr().err == "\r1.0 s, reading \\x1b[\x1b[K\r\x1b[K"
+
+
 def test_limits_are_the_only_promise(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter(False) as reporter:
         clock.now += 10

@@ -82,7 +82,7 @@ def _read_model(path: str) -> Model:
     try:
         return read_model(path)
     except ModelError as error:
-        raise ModelError(f"{error}\ncan't open model file {path}") from None
+        raise ModelError(*error.args, f"can't open model file {path}") from None
 
 
 def _read_data(path: str, model: Model) -> Dataset:

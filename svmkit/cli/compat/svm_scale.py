@@ -108,8 +108,9 @@ def _scale(call: Call) -> None:
     before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
     if after > before:
         warn(
-            f"WARNING: original #nonzeros {before}\n       > new      #nonzeros {after}\n"
-            "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1"
+            f"WARNING: original #nonzeros {before}",
+            f"       > new      #nonzeros {after}",
+            "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1",
         )
 
 

@@ -41,7 +41,7 @@ def _exit_code(name: str, usage: str, action: Callable[[], None], stop: Stop) ->
     except UsageError as error:
         return _fail(f"ERROR: {error}")
     except SvmkitError as error:
-        return _fail(str(error))
+        return _fail(*error.args)
     except KeyboardInterrupt:
         return _fail_stopped(name)
     except BrokenPipeError:
@@ -65,9 +65,9 @@ def inform(text: str) -> None:
         say(text)
 
 
-def warn(text: str) -> None:
-    """Writes a line to standard error, or nothing where that is full or lost."""
-    streams.tell(text)
+def warn(*lines: str) -> None:
+    """Writes lines to standard error, or nothing where that is full or lost."""
+    streams.tell(*lines)
 
 
 def check_input(path: str, complaint: str) -> None:
@@ -105,7 +105,7 @@ def prefaced(complaint: str) -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        raise OutputError(f"{complaint}\n{error}") from None
+        raise OutputError(complaint, *error.args) from None
 
 
 def announce_compiling(name: str) -> None:
@@ -126,15 +126,15 @@ def _show_usage(complaint: str, usage: str) -> int:
     return 1
 
 
-def _fail(text: str) -> int:
-    """Says ``text``."""
+def _fail(*lines: str) -> int:
+    """Says the ``lines``."""
     _flush()
-    streams.tell(text)
+    streams.tell(*lines)
     return 1
 
 
 def _fail_stopped(name: str) -> int:
-    return _fail(f"\n{name}: interrupted before it was done")
+    return _fail("", f"{name}: interrupted before it was done")
 
 
 def _flush() -> None:

@@ -72,11 +72,12 @@ class TrainingText:
         svm_trains_own = result.report is not None  # which end as svm-train's do, whatever fresh kernel values say
         at_the_limit = result.steps >= most_steps(len(pair.examples)) if svm_trains_own else result.status is Status.MAX_ITER
         if at_the_limit:
-            warn("\nWARNING: reaching max number of iterations")
+            warn("", "WARNING: reaching max number of iterations")
         elif not svm_trains_own and result.status is not Status.CONVERGED:
             warn(
-                f"\nWARNING: no further progress is possible in floating point; the violation is "
-                f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}"
+                "",
+                f"WARNING: no further progress is possible in floating point; the violation is "
+                f"{result.certificate.violation:g}, -e asks for {self.config.eps:g}",
             )
 
 
