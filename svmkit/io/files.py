@@ -10,7 +10,6 @@ import errno
 import io
 import mmap
 import os
-import select
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.errors import DataError, OutputError, reason_of
-from svmkit.io.descriptors import Patient, named, read_some
+from svmkit.io.descriptors import Patient, named, read_some, ready
 
 _STDIN = 0
 
@@ -208,8 +207,7 @@ class _Raw(io.RawIOBase):
 
     def pauses(self, until: float) -> bool:
         """Whether nothing comes before ``until``, by the clock of ``time.monotonic``."""
-        wait_s = max(0.0, until - time.monotonic())
-        return self._may_pause and not select.select([self._descriptor], [], [], wait_s)[0]
+        return self._may_pause and not ready(self._descriptor, max(0.0, until - time.monotonic()))
 
     def some(self, n: int) -> bytes:
         """At most n bytes, none at the end."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from svmkit.errors import DataError, OutputError
+from svmkit.io.descriptors import ready
 from svmkit.io.files import map_bytes
 
 #: Between looks whether to give up an answer; what a command gets to end by itself, and again once it has been told to; and
@@ -101,7 +102,7 @@ class Command:
         assert self._process.stdin is not None
         descriptor = self._process.stdin.fileno()
         while question and not give_up():
-            if select.select([], [descriptor], [], _LOOK_S)[1]:
+            if ready(descriptor, _LOOK_S, to_write=True):
                 question = question[os.write(descriptor, question[: select.PIPE_BUF]) :]  # so much has room, and does not wait
         return not question
 
@@ -136,7 +137,7 @@ class Lines:
 
     def waiting(self) -> str:
         """What has come already and was not taken, "" for nothing."""
-        if not self._rest and select.select([self._descriptor], [], [], 0)[0]:
+        if not self._rest and ready(self._descriptor, 0):
             self._rest = os.read(self._descriptor, 1 << 16)
         return self._rest[:80].decode("utf-8", "replace")
 
@@ -145,7 +146,7 @@ class Lines:
         while b"\n" not in self._rest:
             if give_up():
                 return None
-            if not select.select([self._descriptor], [], [], _LOOK_S)[0]:
+            if not ready(self._descriptor, _LOOK_S):
                 continue
             content = os.read(self._descriptor, 1 << 16)
             if not content:
