@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from shell import strict_json, svmkit, write_blobs
 
 from svmkit.cli.compat import svm_train
 from svmkit.io.libsvm_data import read_dataset
-from svmkit.io.model_libsvm import read_model
+from svmkit.io.model_libsvm import model_text, read_model
+from svmkit.matching import foreign_rows
 
 KEYS = ("primal", "dual", "gap")
 
@@ -118,6 +120,26 @@ def test_a_model_on_vectors_of_its_own_has_an_exact_primal_and_a_gap_that_holds(
     assert found["primal"] == pytest.approx(primal_objective(model, data, C=2.0), rel=1e-9)
     assert found["dual"] < optimum["primal"] < found["primal"]
     assert found["gap"] == pytest.approx(found["primal"] - found["dual"])
+
+
+def test_few_vectors_of_its_own_may_all_have_the_signs_of_their_classes(tmp_path: Path) -> None:
+    """That other data are meant is known of a model whose coefficients add up to 0, as those of two vectors do not."""
+    data = write_blobs(tmp_path / "d")
+    optimum = strict_json(svmkit("train", "--json", "-g", "0.2", "-e", "1e-6", data, tmp_path / "best").stdout)
+    svmkit("approx", "--model", tmp_path / "best", "--basis", "2", tmp_path / "m")
+    model = read_model(str(tmp_path / "m"))
+    assert not foreign_rows(model).any()
+    done = svmkit("eval", "--json", "--certificate", data, tmp_path / "m")
+    found = strict_json(done.stdout)
+    assert found["primal"] == pytest.approx(primal_objective(tmp_path / "m", data, C=1.0), rel=1e-9)
+    assert found["dual"] < optimum["primal"] < found["primal"]
+    assert "none of the model's support vectors is an example of the data" in done.stderr
+
+    even = replace(model, coef=np.array([[1.0], [-1.0]]))
+    (tmp_path / "m").write_bytes(model_text(even))
+    done = svmkit("eval", "--json", "--certificate", data, tmp_path / "m")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "give the very training set; or is it a model on vectors of its own" in done.stderr
 
 
 @pytest.mark.parametrize("classes", [(1, -1), (3, 1, 2)], ids=["two", "three"])
