@@ -64,7 +64,12 @@ def _dims(text: str) -> tuple[int, ...]:
     return dims
 
 
-@click.command("approx", context_settings=CONTEXT, epilog=EPILOG)
+@click.command(
+    "approx",
+    help="Approximate a kernel by explicit features of DATA, or a trained model by a smaller one.",
+    context_settings=CONTEXT,
+    epilog=EPILOG,
+)
 @click.argument("data", metavar="DATA", required=False)
 @click.argument("output", metavar="[OUTPUT]", required=False)
 @stack(
@@ -111,7 +116,6 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Approximate a kernel by explicit features of DATA, or a trained model by a smaller one."""
     config = TrainConfig(**settings)
     config.check()
     modes = {

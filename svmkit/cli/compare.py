@@ -60,7 +60,12 @@ Example:
 """
 
 
-@click.command("compare", context_settings=CONTEXT, epilog=EPILOG)
+@click.command(
+    "compare",
+    help="Train several solvers on DATA, two classes, and compare their courses in OUTDIR.",
+    context_settings=CONTEXT,
+    epilog=EPILOG,
+)
 @click.argument("data", metavar="DATA")
 @click.argument("outdir", metavar="OUTDIR")
 @click.option("--solvers", required=True, metavar="NAME,NAME…", help=f"Which to run, in this order: {', '.join(NAMES)}.")
@@ -101,7 +106,6 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> int:
-    """Train several solvers on DATA, two classes, and compare their courses in OUTDIR."""
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)

@@ -43,7 +43,7 @@ A model file holds neither C nor class weights: --certificate needs the -c and -
 """
 
 
-@click.command("eval", context_settings=CONTEXT, epilog=EPILOG)
+@click.command("eval", help="Score MODEL on the labelled examples of DATA.", context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("data", metavar="DATA")
 @click.argument("model", metavar="MODEL")
 @click.option("--certificate", "certified", is_flag=True, help="Primal, dual, gap and violation; DATA is the training set.")
@@ -59,7 +59,6 @@ A model file holds neither C nor class weights: --certificate needs the -c and -
 def command(
     ctx: click.Context, /, *, data: str, model: str, certified: bool, threads: int, as_json: bool, quiet: bool, **settings: Any
 ) -> None:
-    """Score MODEL on the labelled examples of DATA."""
     config = TrainConfig(threads=threads, **settings)
     config.check()
     refuse_lambda_with_C(ctx)

@@ -72,6 +72,7 @@ Exit codes:
 
 @click.group(
     cls=LazyGroup,
+    help="Support vector machines from the shell: LIBSVM's files and options, more solvers, less waiting.",
     invoke_without_command=True,
     subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["--help"], "max_content_width": 120},
@@ -80,7 +81,6 @@ Exit codes:
 @click.version_option(__version__, message="svmkit %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> int:
-    """Support vector machines from the shell: LIBSVM's files and options, more solvers, less waiting."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
     return 2  # of no command; else that counts which the command returns

@@ -33,7 +33,7 @@ DATA may be - (standard input), OUTPUT is standard output unless named.
 """
 
 
-@click.command("predict", context_settings=CONTEXT, epilog=EPILOG)
+@click.command("predict", help="Write what MODEL says of the examples of DATA.", context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("data", metavar="DATA")
 @click.argument("model", metavar="MODEL")
 @click.argument("output", metavar="[OUTPUT]", default="-")
@@ -48,7 +48,6 @@ DATA may be - (standard input), OUTPUT is standard output unless named.
 @threads_option
 @quiet_option
 def command(data: str, model: str, output: str, kind: str, threads: int, quiet: bool) -> None:
-    """Write what MODEL says of the examples of DATA."""
     files.check_output(output, data, model)
     from svmkit.io.files import atomic_output
 

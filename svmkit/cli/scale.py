@@ -32,7 +32,9 @@ Example:
 """
 
 
-@click.command("scale", context_settings=CONTEXT, epilog=EPILOG)
+@click.command(
+    "scale", help="Bring every feature of DATA into the range from --lower to --upper.", context_settings=CONTEXT, epilog=EPILOG
+)
 @click.argument("data", metavar="DATA")
 @click.argument("output", metavar="[OUTPUT]", default="-")
 @click.option("-l", "--lower", type=float, metavar="X", default=-1.0, show_default=True, help="Where minima go.")
@@ -56,7 +58,6 @@ def command(
     threads: int,
     quiet: bool,
 ) -> None:
-    """Bring every feature of DATA into the range from --lower to --upper."""
     if save is not None and restore is not None:
         raise UsageError("--save and --restore exclude each other: a restored scaling is saved already")
     if restore is not None:

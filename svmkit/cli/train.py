@@ -65,7 +65,9 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     ctx.exit()
 
 
-@click.command("train", context_settings=CONTEXT, epilog=EPILOG)
+@click.command(
+    "train", help="Train a support vector machine on DATA and write it to MODEL.", context_settings=CONTEXT, epilog=EPILOG
+)
 @click.argument("data", metavar="DATA")
 @click.argument("model", metavar="[MODEL]", required=False)
 @config_options
@@ -131,7 +133,6 @@ def command(
     strict: bool,
     **settings: Any,
 ) -> int:
-    """Train a support vector machine on DATA and write it to MODEL."""
     asked, pool = taken_from(settings, StreamOptions), taken_from(settings, PoolOptions)
     config = TrainConfig(**settings)
     config.check()

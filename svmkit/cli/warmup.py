@@ -10,14 +10,16 @@ from svmkit.cli.options import CONTEXT, quiet_option
 from svmkit.cli.progress import Reporter
 from svmkit.errors import OutputError
 
+HELP = """\
+Compile all inner loops for this machine and keep them in the store, and Python's byte code beside the sources.
 
-@click.command("warmup", context_settings=CONTEXT)
+The store is $SVMKIT_CACHE, else svmkit in $XDG_CACHE_HOME or ~/.cache; it is safe to delete.
+"""
+
+
+@click.command("warmup", help=HELP, context_settings=CONTEXT)
 @quiet_option
 def command(quiet: bool) -> None:
-    """Compile all inner loops for this machine and keep them in the store, and Python's byte code beside the sources.
-
-    The store is $SVMKIT_CACHE, else svmkit in $XDG_CACHE_HOME or ~/.cache; it is safe to delete.
-    """
     import compileall
     import pkgutil
     from importlib import import_module

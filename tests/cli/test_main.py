@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import click
@@ -23,6 +25,12 @@ def test_help_lists_every_command() -> None:
     text = svmkit("--help").stdout
     for name in [*main.COMMANDS, *main.OLD_TOOLS]:
         assert f"  {name} " in text
+
+
+def test_help_is_whole_where_docstrings_are_left_out() -> None:
+    program = "from svmkit.cli.main import COMMANDS, main\nfor name in COMMANDS: main(['--help']), main([name, '--help'])"
+    plain, short = (subprocess.run([sys.executable, *how, "-c", program], capture_output=True).stdout for how in ([], ["-OO"]))
+    assert (plain == short, plain.count(b"Usage")) == (True, 2 * len(main.COMMANDS))
 
 
 def test_no_command_is_wrong_usage_and_tells_which_there_are() -> None:
