@@ -167,7 +167,7 @@ def example_starts(text: NDArray[np.uint8]) -> Ints:
 
 def shortest_texts(values: Floats) -> NDArray[np.object_]:
     """The shortest text of each value, ``?`` for an unknown one."""
-    return np.array(["?" if text == "nan" else text for text in shortest(values).strings()], dtype=object)
+    return np.array(["?" if text == "nan" else text for text in shortest(values).line().split()], dtype=object)
 
 
 def line_heads(

@@ -69,8 +69,9 @@ def _pieces(model: Model, style: Style) -> Iterator[bytes]:
     native = style == "native"
     exact = shortest if native else partial(significant, digits=17)
     brief = shortest if native else partial(significant, digits=8)
-    header = "".join(f"{' '.join([key, *words])}\n" for key, words in _header(model, exact))
-    yield f"{header}SV\n".encode("ascii")
+    for key, words in _header(model, exact):
+        yield f"{key} {words}".rstrip().encode("ascii") + b"\n"
+    yield b"SV\n"
     rows, table = model.rows, model.coef
     texts = table.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
     step = max(1, _TEXTS_AT_A_TIME // texts)
@@ -83,30 +84,31 @@ def _word(value: object) -> str:
     return repr(value).strip("'")
 
 
-def _header(model: Model, exact: Format) -> list[tuple[str, list[str]]]:
+def _header(model: Model, exact: Format) -> Iterator[tuple[str, str]]:
+    """Its keys and what stands behind each."""
     kernel = model.kernel
-    out = [("svm_type", [model.svm_type])]
+    yield "svm_type", model.svm_type
     if model.multiclass == "ovr":
-        out.append(("multiclass", ["ovr"]))
+        yield "multiclass", "ovr"
     if model.map is not None:
-        out.append(("feature_map", [f"{name}={_word(value)}" for name, value in model.map.to_dict().items()]))
-    out.append(("kernel_type", [kernel.name]))
+        yield "feature_map", " ".join(f"{name}={_word(value)}" for name, value in model.map.to_dict().items())
+    yield "kernel_type", kernel.name
     if kernel.kind == POLYNOMIAL:
-        out.append(("degree", [str(kernel.degree)]))
+        yield "degree", str(kernel.degree)
     if kernel.kind not in (LINEAR, PRECOMPUTED):
-        out.append(("gamma", exact(np.array([kernel.gamma])).strings()))
+        yield "gamma", exact(np.array([kernel.gamma])).line()
     if kernel.kind in (POLYNOMIAL, SIGMOID):
-        out.append(("coef0", exact(np.array([kernel.coef0])).strings()))
-    out += [("nr_class", [str(model.n_class)]), ("total_sv", [str(model.n_support)])]
-    out.append(("rho", exact(model.rho).strings()))
+        yield "coef0", exact(np.array([kernel.coef0])).line()
+    yield "nr_class", str(model.n_class)
+    yield "total_sv", str(model.n_support)
+    yield "rho", exact(model.rho).line()
     if model.labels is not None:
-        out.append(("label", [str(label) for label in model.labels.tolist()]))
+        yield "label", " ".join(map(str, model.labels.tolist()))
     for key, numbers in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
         if numbers is not None:
-            out.append((key, exact(numbers).strings()))
+            yield key, exact(numbers).line()
     if model.class_counts is not None:
-        out.append(("nr_sv", [str(count) for count in model.class_counts.tolist()]))
-    return out
+        yield "nr_sv", " ".join(map(str, model.class_counts.tolist()))
 
 
 def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> bytes:

@@ -19,9 +19,9 @@ class Texts(NamedTuple):
     characters: NDArray[np.uint8]
     lengths: NDArray[np.uint8]
 
-    def strings(self) -> list[str]:
-        """Each by itself."""
-        return by_rows(self, 1, "\n").characters.tobytes().decode("ascii").split("\n")[:-1]
+    def line(self) -> str:
+        """All of them, with spaces between."""
+        return by_rows(self, 1, " ").characters[:-1].tobytes().decode("ascii")
 
     def without_zeros(self, values: Floats) -> Texts:
         """The same, but no text of ``values`` that are 0."""

@@ -45,20 +45,20 @@ def as_c_has_it(values: Floats, digits: int) -> list[str]:
 @example([9.5367431640625e-07, 1e16, 9999999999999998.0, 1e-5, 1e-4, -0.0, float("nan")])
 def test_any_numbers(numbers: list[float]) -> None:
     values = np.array(numbers, dtype=np.float64)
-    assert shortest(values).strings() == as_python_has_it(values)
+    assert shortest(values).line().split() == as_python_has_it(values)
     for digits in DIGITS:
-        assert significant(values, digits).strings() == as_c_has_it(values, digits)
+        assert significant(values, digits).line().split() == as_c_has_it(values, digits)
 
 
 def test_the_shortest_near_the_edges() -> None:
     values = near_the_edges()
-    assert shortest(values).strings() == as_python_has_it(values)
+    assert shortest(values).line().split() == as_python_has_it(values)
 
 
 @pytest.mark.parametrize("digits", DIGITS)
 def test_significant_digits_near_the_edges(digits: int) -> None:
     values = near_the_edges()
-    assert significant(values, digits).strings() == as_c_has_it(values, digits)
+    assert significant(values, digits).line().split() == as_c_has_it(values, digits)
 
 
 def test_a_half_is_left_to_python() -> None:
@@ -67,4 +67,4 @@ def test_a_half_is_left_to_python() -> None:
     rounded = doubles._room(len(values))
     doubles._significant(values, 6, doubles._powers(), *rounded)
     assert (rounded.lengths == doubles._UNDECIDED).tolist() == [False, True, True, False]
-    assert significant(values, 6).strings() == as_c_has_it(values, 6) == ["1.00001", "100000", "100002", "9.53674e-07"]
+    assert significant(values, 6).line().split() == as_c_has_it(values, 6) == ["1.00001", "100000", "100002", "9.53674e-07"]

@@ -12,8 +12,8 @@ from svmkit.io.texts import by_rows, joined, lines
 def test_texts_of_zeros_can_be_left_out() -> None:
     values = np.array([2.5, 0.0, -1.0, -0.0])
     texts = shortest(values)
-    assert texts.strings() == ["2.5", "0", "-1", "-0"]
-    assert texts.without_zeros(values).strings() == ["2.5", "", "-1", ""]
+    assert texts.line().split(" ") == ["2.5", "0", "-1", "-0"]
+    assert texts.without_zeros(values).line().split(" ") == ["2.5", "", "-1", ""]
 
 
 def test_texts_by_rows() -> None:
