@@ -11,6 +11,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import ceil
 from typing import Any, TypeVar
@@ -56,7 +57,7 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     n_workers = 0 if getattr(_own, "in_piece", False) else min(threads(), n_pieces) - 1
     if n_workers <= 0:
         for piece in range(n_pieces):
-            _stay(getattr(_own, "left", None))
+            stay()
             work(piece)
         return
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -72,7 +73,7 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
             except queue.Empty:
                 return
             try:
-                _stay(left)
+                stay()
                 work(piece)
             except BaseException as error:
                 errors.append(error)
@@ -80,7 +81,7 @@ def run_pieces(work: Callable[[int], Any], n_pieces: int) -> None:
     finished = threading.Semaphore(0)
 
     def task() -> None:
-        _own.left = left  # of what is attended inside a piece, too
+        _own.left = left  # of what is attended, or leavable, inside a piece, too
         take_pieces()
         finished.release()
 
@@ -102,9 +103,39 @@ class Left(BaseException):
     """Ends work that nobody waits for any more."""
 
 
-def _stay(left: threading.Event | None) -> None:
-    if left is not None and left.is_set():
+def stay() -> None:
+    """Raises Left where nobody waits for what this thread does, as before each piece of ``run_pieces``: for long ones."""
+    left: Callable[[], bool] | None = getattr(_own, "left", None)
+    if left is not None and left():
         raise Left
+
+
+@contextmanager
+def heeding(over: Callable[[], bool]) -> Iterator[None]:
+    """``over()`` says, on any thread, whether what is inside ``leavable()`` in here is to end."""
+    before, _own.over = getattr(_own, "over", None), over
+    try:
+        yield
+    finally:
+        _own.over = before
+
+
+def is_over() -> bool:
+    """Whether the ``over`` that is heeded says so."""
+    over: Callable[[], bool] | None = getattr(_own, "over", None)
+    return over is not None and over()
+
+
+@contextmanager
+def leavable() -> Iterator[None]:
+    """Work inside ends by Left before its next piece once what is heeded ``is_over``."""
+    before, over = getattr(_own, "left", None), getattr(_own, "over", None)
+    if over is not None:
+        _own.left = over if before is None else lambda: before() or over()
+    try:
+        yield
+    finally:
+        _own.left = before
 
 
 def attended(work: Callable[[], T], poll: Callable[[], object]) -> T:
@@ -112,13 +143,13 @@ def attended(work: Callable[[], T], poll: Callable[[], object]) -> T:
 
     The work, which nobody will hear of, then ends before its next piece; a long call of a library it has to end first.
     """
-    before, left, ended = getattr(_own, "left", None), threading.Event(), threading.Event()
+    left, ended = threading.Event(), threading.Event()
     inside, context = getattr(_own, "in_piece", False), contextvars.copy_context()
     found: list[T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
-        _own.in_piece, _own.left = inside, left
+        _own.in_piece, _own.left = inside, left.is_set
         try:
             found.append(context.run(work))
         except BaseException as error:
@@ -134,7 +165,7 @@ def attended(work: Callable[[], T], poll: Callable[[], object]) -> T:
         except RuntimeError:  # the system has no more threads for this process
             started = False
         while started and not ended.wait(_LOOK_S):
-            _stay(before)
+            stay()
             poll()
     except BaseException:
         left.set()

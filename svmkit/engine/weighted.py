@@ -104,11 +104,15 @@ class SetGram:
         self._sum, self._peak = np.zeros((0, 0)), np.zeros(0)
 
     def over(self, inside: Bools, rows: Rows, weights: Floats) -> Floats:
-        """The sum over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0."""
+        """The sum over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0.
+
+        Leavable: the set is then the one before.
+        """
         changed = np.flatnonzero(inside != self._inside)
-        if not (2 * len(changed) < np.count_nonzero(inside) and self._brought_up(changed, inside[changed])):
-            self._sum = weighted_gram(rows, weights)
-            self._peak = self._sum.diagonal().copy()
+        with parallel.leavable():
+            if not (2 * len(changed) < np.count_nonzero(inside) and self._brought_up(changed, inside[changed])):
+                self._sum = weighted_gram(rows, weights)
+                self._peak = self._sum.diagonal().copy()
         self._inside = inside
         return self._sum
 
@@ -139,6 +143,7 @@ def weighted_gram(rows: Rows, weights: Floats) -> Floats:
         first, last = cuts[number], cuts[number + 1]
         step = max(1, _VALUES // max(d, 1))
         for r0 in range(first, last, step):
+            parallel.stay()
             r1 = min(r0 + step, last)
             used = np.flatnonzero(roots[r0:r1])
             if len(used):

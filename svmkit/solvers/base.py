@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from svmkit import parallel
 from svmkit.certificate import UNKNOWN, Certificate, Certificates, certify_nothing
 from svmkit.clock import Clock
 from svmkit.data import Bools, Floats, Ints, Rows
@@ -53,7 +54,11 @@ class Solver(Protocol):
         """A fresh state; its solution is valid already."""
 
     def advance(self, state: Any, budget: int) -> Progress:
-        """At most ``budget`` more steps, in place; none once it has ended."""
+        """At most ``budget`` more steps, in place; none once it has ended.
+
+        What lasts far longer than a call should is done inside ``parallel.leavable()``, where Left may end it: ``solution`` is
+        then the one before.
+        """
 
     def solution(self, state: Any) -> Solution:
         """The solution so far, after any step, leaving the state as it is. Only an exact solver's need be dual feasible."""
@@ -248,17 +253,27 @@ def run(
 
     looks = Looks(problem, on_trace, holdout_error, given_up)
     stops = Stops(limits, interrupted)
-    status = stops.before()
+    status = stops.given_up(0.0)
     if status is not None and problem.start is None:  # hundreds of machines may be left when time is up
         return _not_begun(problem, status, looks)
     clock = Clock()
-    state = solver.start(problem, options, eps, seed)
+
+    def over() -> bool:
+        return stops.given_up(clock.seconds()) is not None
+
+    with parallel.heeding(over):
+        state = solver.start(problem, options, eps, seed)
     watch = Patience(limits.patience, None if holdout_error is None else looks.error, problem.n)
     budget = 1
     while status is None:
         allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began, before = clock.seconds(), progress.steps
-        progress = solver.advance(state, allowed)
+        try:
+            with parallel.heeding(over):
+                progress = solver.advance(state, allowed)
+        except parallel.Left:  # in the midst of a long step
+            if not over():
+                raise
         now = clock.seconds()
         if on_progress is not None:
             on_progress(now, progress)

@@ -46,9 +46,9 @@ class Stops:
         most = sys.maxsize if limits.max_iter is None else limits.max_iter - steps
         return most if limits.max_evaluations is None else min(most, self._marks.next - steps)
 
-    def before(self) -> Status | None:
-        """Why not to begin, or None."""
-        return given_up(self._limits, self._interrupted, 0.0)
+    def given_up(self, now: float) -> Status | None:
+        """Why nobody waits any longer ``now`` (seconds), or None."""
+        return given_up(self._limits, self._interrupted, now)
 
     def status(self, progress: Progress, now: float) -> Status | None:
         """Why to stop ``now`` (seconds), or None."""
