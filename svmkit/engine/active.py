@@ -44,7 +44,7 @@ class ActiveSet:
     """
 
     def __init__(self, engine: Engine, dual: DualQP) -> None:
-        """All of ``dual`` at its start; O(m) memory and, from a start other than 0, one product with the kernel."""
+        """All of ``dual`` at its start; O(m) memory. From a start other than 0, F lacks the kernel's part until ``begin``."""
         self.engine, self.row_of, self.bias = engine, dual.row_of, dual.equality == "one"
         bounds = dual.sign * dual.upper
         whole = Variables(
@@ -55,10 +55,15 @@ class ActiveSet:
             lower=np.minimum(0.0, bounds),
             upper=np.maximum(0.0, bounds),
         )
-        support = np.flatnonzero(whole.beta)
-        engine.apply(whole.packed, dual.row_of[support], -whole.beta[support], whole.F)
         self.whole = self.active = whole
+        self.begun = not whole.beta.any()
         self.drops: list[tuple[Ints, Floats]] = []
+
+    def begin(self) -> None:
+        """F of a start other than 0: one product with the kernel. What ends it leaves F as it was."""
+        F, support = self.whole.F.copy(), np.flatnonzero(self.whole.beta)
+        self.engine.apply(self.whole.packed, self.row_of[support], -self.whole.beta[support], F)
+        self.whole.F, self.begun = F, True
 
     def change_engine(self, engine: Engine) -> None:
         """Makes every variable active, on another engine's rows."""

@@ -45,6 +45,8 @@ from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 _COUNTING = Lock()
 #: Kernel values a piece of work should hold at least, so that it costs far more than its start.
 PIECE_VALUES = 250_000
+#: Pieces at most, but where each would hold more kernel values than this: between pieces work can be left.
+_PIECES, _LONG_PIECE_VALUES = 64, 1 << 28
 #: A row against fewer columns takes no less time than against so many.
 LEAST_COLUMNS = 64
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
@@ -356,7 +358,8 @@ def _for_row_pieces(left: Packed, n_columns: int, work: Any) -> None:
     """
     n_rows = left.n
     n_pieces = max(len(left.indices) // PIECE_NONZEROS[left.form], min(n_rows // 64, 2 * parallel.threads()))
-    n_pieces = max(1, min(64, n_pieces, n_rows * max(n_columns, LEAST_COLUMNS) // PIECE_VALUES))
+    values = n_rows * max(n_columns, LEAST_COLUMNS)
+    n_pieces = max(1, min(max(_PIECES, values // _LONG_PIECE_VALUES), n_pieces, values // PIECE_VALUES))
     if n_pieces > 1:
         n_pieces = -(-n_pieces // parallel.threads()) * parallel.threads()  # the last ones end together
     parallel.run_ranges(work, n_rows, n_pieces)

@@ -136,6 +136,7 @@ class _KernelForm:
         self.diagonal = engine.diagonal()
         self.room = aligned((_BLOCK, _BLOCK), engine.packed.real)
         self.variables = ActiveSet(engine, problem.dual())
+        self.variables.begin()
         self.held: NDArray[Any] | None = None
         self.used = np.empty(0, dtype=bool)
         self.evaluations = engine.evaluations

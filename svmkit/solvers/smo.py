@@ -41,6 +41,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from svmkit import parallel
 from svmkit.data import Ints, Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
@@ -110,7 +111,7 @@ class Options:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
-    """A fresh state; there is no randomness. O(m) memory and, from a start other than 0, one product with the kernel.
+    """A fresh state; there is no randomness. O(m) memory; steps from a start other than 0 begin with a product with the kernel.
 
     Raises UsageError for a block of a size that cannot be.
     """
@@ -174,6 +175,9 @@ def together(rows: Rows, kernel: Kernel, options: Options, sizes: Ints) -> Small
 def advance(state: State, budget: int) -> Progress:
     """At most ``budget`` more pair (without bias, coordinate) steps; what else rounds do is counted as steps of that length."""
     left = budget
+    if not state.variables.begun:
+        with parallel.leavable():
+            state.variables.begin()
     while left > 0 and not (state.done or state.stalled):
         if state.to_w is not None:
             left -= go_on_to_w(state, left)
@@ -394,7 +398,8 @@ def _close_round(state: State, block: Block) -> None:
 
 def _restore(state: State) -> None:
     """Brings back what was dropped, and drops anew what cannot violate while others do."""
-    state.previous = state.variables.restore(state.previous)
+    with parallel.leavable():
+        state.previous = state.variables.restore(state.previous)
     _, _, state.violation = state.variables.extremes(state.variables.whole)
     if state.violation > state.eps:
         state.previous = state.variables.shrink(state.previous)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.certificate import certify, float32_margin, float64_noise
 from svmkit.data import Floats, Ints
 from svmkit.engine import linear
@@ -46,6 +47,8 @@ class Block:
     steps: int = 0
 
 
+#: Variables that say what rho is where F is known of none.
+_FEW = 1024
 #: By less than such a share two primal objectives are as good, and the violation decides.
 _ALIKE = 1e-6
 
@@ -118,7 +121,8 @@ def solution_of(state: State) -> Solution:
     if len(state.known) and len(F) == state.problem.n:
         responses = np.full(len(F), np.nan)
         responses[state.known] = (state.constant - F)[state.known]
-    return as_solution(state, beta, _rho(state, beta, F), responses)
+    rho = _rho(state, beta, F) if state.variables.begun else _rho_by_few(state, beta)
+    return as_solution(state, beta, rho, responses)
 
 
 def drowned(state: State) -> bool:
@@ -199,7 +203,8 @@ def check(state: State) -> None:
     margin = float32_margin(state.largest_kernel, state.drift2)
     everything = len(state.K) == len(whole.number)  # then it costs little
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
-    refresh(state, in_doubt)
+    with parallel.leavable():
+        refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
     note(state)
     if state.violation <= state.eps:
@@ -311,6 +316,19 @@ def _rho(state: State, beta: Floats, F: Floats) -> float:
         return 0.0
     box = state.variables.whole.lower, state.variables.whole.upper
     return 0.0 - best_level(F, *box) if state.stalled else rho_of(F, beta, *box)
+
+
+def _rho_by_few(state: State, beta: Floats) -> float:
+    """rho at the start, while F is not known: by some of the free variables, or of all where none is."""
+    whole, problem, row_of = state.variables.whole, state.problem, state.variables.row_of
+    if not state.variables.bias:
+        return 0.0
+    support, free = np.flatnonzero(beta), np.flatnonzero((whole.lower < beta) & (beta < whole.upper))
+    some = free if len(free) else whole.number
+    some = some[:: -(-len(some) // _FEW)]
+    basis = problem.rows.take(row_of[support])
+    F = state.constant[some] - cross_apply(problem.rows.take(row_of[some]), basis, problem.kernel, beta[support][:, None])[:, 0]
+    return rho_of(F, beta[some], whole.lower[some], whole.upper[some])
 
 
 def rho_of(F: Floats, beta: Floats, lower: Floats, upper: Floats) -> float:

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zoo import named, points, problem
+from zoo import named, noisy, points, problem
 
 from svmkit import parallel
-from svmkit.engine import weighted
+from svmkit.certificate import feasible
+from svmkit.engine import kernels, weighted
+from svmkit.engine.active import ActiveSet
+from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
-from svmkit.solvers import newton, newton_ascent
+from svmkit.solvers import newton, newton_ascent, smo, smo_state
 from svmkit.solvers.base import SolverResult, run
 from svmkit.trace import Limits, Progress, Status
 
@@ -174,3 +177,80 @@ def test_ascent_before_newton_ends_with_the_time_and_does_not_depend_on_cuts(mon
     with parallel.heeding(visit):
         newton.start(case, options, 1e-6, 0)
     assert visit.calls == 30
+
+
+# --- smo ------------------------------------------------------------------------------------------------------------------
+
+
+def begun_at(case: Problem, steps: int) -> Problem:
+    """The problem with what so many steps lead to for its start."""
+    limits, alpha = Limits(max_iter=steps), np.zeros(case.n)
+    found = run(smo, case, smo.Options(working_set=64), eps=1e-3, limits=limits).solution
+    alpha[found.origin] = case.y[found.origin] * found.coef
+    return replace(case, start=feasible(case, alpha))
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize("C", [3.0, 0.001])
+def test_the_first_product_of_a_start_is_left(C: float, bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solution is the start, its rho from some of the rows: free ones, or any where none is, as where C is small."""
+    case = begun_at(replace(noisy(C=C), bias=bias), 10**9)
+    monkeypatch.setattr(smo_state, "_FEW", 100)
+    signal, rounds = Signal(monkeypatch, ActiveSet, "begin", 1), Signal(monkeypatch, ActiveSet, "extremes", 1)
+    found = run(smo, case, smo.Options(working_set=64), eps=1e-3, interrupted=signal)
+    assert (found.status, signal.calls, rounds.calls, found.steps) == (Status.INTERRUPTED, 1, 0, 0)
+    state = smo.start(case, smo.Options(working_set=64), 1e-3, 0)
+    state.variables.begin()
+    known = smo.solution(state)
+    assert case.start is not None
+    assert np.array_equal(found.solution.origin, np.flatnonzero(case.start))
+    assert np.array_equal(found.solution.coef, (case.y * case.start)[found.solution.origin])
+    assert found.solution.rho == pytest.approx(known.rho, abs=0.0 if bias == "none" else 5e-3)
+    assert (found.solution.rho != 0) == (bias == "free")
+
+
+def test_a_start_whose_time_is_up_makes_no_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = begun_at(noisy(), 3000)
+    signal = Signal(monkeypatch, ActiveSet, "begin", 1)
+    found = run(smo, case, smo.Options(working_set=64), eps=1e-3, limits=Limits(time_limit_s=0.0))
+    assert (found.status, signal.calls) == (Status.TIME_LIMIT, 0)
+    assert found.solution.n_support == np.count_nonzero(case.start)
+
+
+def test_what_was_dropped_is_brought_back_or_left() -> None:
+    state = smo.start(noisy(), smo.Options(working_set=64), 1e-3, 0)
+    while state.variables.is_whole:
+        smo.advance(state, 1000)
+    before = smo.solution(state)
+    with pytest.raises(parallel.Left), parallel.heeding(lambda: True):
+        smo._restore(state)
+    assert not state.variables.is_whole
+    assert alike(smo.solution(state), before)
+    state.variables.restore(state.previous)
+    F = state.variables.whole.F.copy()
+    smo_state.refresh(state, state.variables.whole.number)
+    assert pytest.approx(state.variables.whole.F, abs=1e-5) == F
+
+
+def test_the_check_at_the_end_can_be_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    signal, seen = Signal(monkeypatch, smo_state, "refresh", 1), solutions_of(smo, monkeypatch)
+    found = run(smo, noisy(C=1.0, gamma=0.3), smo.Options(working_set=64), eps=1e-3, interrupted=signal)
+    assert (found.status, signal.calls) == (Status.INTERRUPTED, 1)
+    assert alike(found.solution, seen[-1])
+
+
+@pytest.mark.parametrize(("longest", "pieces"), [(1 << 28, 4), (600 * kernels.LEAST_COLUMNS // 10, 10), (1, 150)])
+def test_a_product_of_many_values_has_more_pieces(longest: int, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than its rows are worth."""
+    case = noisy(600)
+    engine, columns = Engine(case.rows, case.kernel), np.arange(50)
+    whole, cut = np.zeros(600), np.zeros(600)
+    engine.apply(engine.packed, columns, np.ones(50), whole)
+    monkeypatch.setattr(kernels, "PIECE_VALUES", 1)
+    monkeypatch.setattr(kernels, "_PIECES", 4)
+    monkeypatch.setattr(kernels, "_LONG_PIECE_VALUES", longest)
+    monkeypatch.setitem(kernels.PIECE_NONZEROS, engine.packed.form, len(engine.packed.indices) // 150)
+    stays = Signal(monkeypatch, parallel, "stay", 1)
+    engine.apply(engine.packed, columns, np.ones(50), cut)
+    assert stays.calls == pieces
+    assert whole.tobytes() == cut.tobytes()
