@@ -68,9 +68,10 @@ class GrowingGram:
             room = np.empty((size, size), dtype=self._room.dtype)
             room[:old, :old] = self.values
             self._room = room
-        self.rows = np.concatenate([self.rows, rows])
-        self.engine.block(rows, self.rows, self._room[old:])
+        members = np.concatenate([self.rows, rows])
+        self.engine.block(rows, members, self._room[old:])
         self._room[:old, old:new] = self._room[old:new, :old].T
+        self.rows = members
 
     def apply(self, places: Ints, weights: Floats, out: Floats, first: int = 0) -> None:
         """out (s,) += K[S, rows[places]] @ weights at the members from place ``first`` on; no kernel value is evaluated.

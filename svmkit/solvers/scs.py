@@ -33,6 +33,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
+from svmkit import parallel
 from svmkit.data import Floats, Ints
 from svmkit.engine.conjugate import FRESH, LENGTHEN, Line, Looks, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
@@ -170,7 +171,8 @@ def advance(state: _State, budget: int) -> Progress:
         if state.looks.done or state.looks.stalled or state.completed or _size(state) > size:
             break
         state.steps += 1
-        _iterate(state)
+        with parallel.leavable():
+            _iterate(state)
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.gram.engine.evaluations,

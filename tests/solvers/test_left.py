@@ -15,9 +15,10 @@ from svmkit import parallel
 from svmkit.certificate import feasible
 from svmkit.engine import kernels, weighted
 from svmkit.engine.active import ActiveSet
+from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
-from svmkit.solvers import newton, newton_ascent, smo, smo_state
+from svmkit.solvers import newton, newton_ascent, scs, smo, smo_state
 from svmkit.solvers.base import SolverResult, run
 from svmkit.trace import Limits, Progress, Status
 
@@ -254,3 +255,14 @@ def test_a_product_of_many_values_has_more_pieces(longest: int, pieces: int, mon
     engine.apply(engine.packed, columns, np.ones(50), cut)
     assert stays.calls == pieces
     assert whole.tobytes() == cut.tobytes()
+
+
+# --- scs ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [2, 3, 9])  # the first is the start's; with the last all examples are in the sample
+def test_an_iteration_of_scs_is_left_where_its_sample_grows(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    signal, seen = Signal(monkeypatch, GrowingGram, "extend", number), solutions_of(scs, monkeypatch)
+    found = run(scs, replace(noisy(500, C=0.01), bias="none"), scs.Options(), eps=1e-9, interrupted=signal)
+    assert (found.status, signal.calls) == (Status.INTERRUPTED, number)
+    assert alike(found.solution, seen[-1])
