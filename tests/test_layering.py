@@ -94,6 +94,7 @@ SHARED = {
         "sdca_linear",
         "smo",
         "smo_alike",
+        "smo_blocks",
         "smo_interior",
         "smo_pace",
         "smo_state",

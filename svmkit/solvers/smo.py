@@ -7,13 +7,13 @@ Stops     m − M ≤ eps (without bias: max(m, −M) ≤ eps) by F freshly comp
 Memory    packed rows in float32, one q × q block, some vectors of length m; no kernel cache. Up to m = 4096: see below
 Papers    Joachims (1999) for the decomposition; Fan, Chen & Lin, JMLR 6 (2005) for the choice of pairs; Keerthi et al. (2001)
 
-A round takes q variables (half kept from the last round, free ones first, the rest the worst violators; more of them as there
-come to be more support vectors), evaluates their q × q kernel block, and takes pair steps in it until the violation inside is a
-tenth of that outside. One fused product K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a
-bound and cannot violate are dropped from the active set, which is packed anew; each drop remembers its β, and F of the dropped
-is brought up to date from what changed. Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every
-fourth round ends with the minimum in the span of the last iterates (span.py); where that is not enough, Newton steps take all
-active variables there (pivots.py).
+A round takes q variables (half kept from the last round, free ones first, the rest the worst violators; smo_blocks.py),
+evaluates their q × q kernel block, and takes pair steps in it until the violation inside is a tenth of that outside. One fused
+product K[active, changed]·Δβ then brings F up to date. Now and again variables that sit at a bound and cannot violate are
+dropped from the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from
+what changed. Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the
+minimum in the span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there
+(pivots.py).
 Machines linear in few features can be out of reach for pair steps, above all where these are not scaled: under the linear
 kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w
 take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α
@@ -46,13 +46,13 @@ from svmkit.data import Ints, Rows
 from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
-from svmkit.engine.layouts import Real
 from svmkit.engine.packed import training_precision
 from svmkit.engine.space import aligned
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
 from svmkit.solvers.smo_alike import Alike, alike
+from svmkit.solvers.smo_blocks import are_few, may_grow, most_at_once, wanted
 from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
@@ -85,11 +85,6 @@ _STEP_VARIABLES = 64
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Variables of a round: the second number where rounds begin in float32 and rows have fewer nonzeros than the fourth. Where
-#: they have as many, all up to the third: recomputing their kernel values round by round takes up to three times as long.
-_BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
-#: Variables of a later round: so many for each support vector there is, but as many as the second number.
-_BLOCK_A_SUPPORT, _LEAST_BLOCK = 4, 512
 #: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
 #: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
@@ -125,15 +120,14 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
     """A fresh state with a variable for each example of ``problem``, where they are those of ``repeated`` or all there are."""
     dual = problem.dual()
     m = len(dual.sign)
-    one_block = m <= min(options.working_set or m, _BLOCK)  # no row but the block's own: float64 costs little there
     engine = needed = None
     if not options.working_set and by_need.suits(problem.rows, problem.kernel, problem.n):
         engine = Engine(problem.rows, problem.kernel, "f8", by_need.LAYOUT)
         needed = None if engine.packed.far else by_need.RowsByNeed(engine)
     if engine is None or needed is None:
-        engine = Engine(problem.rows, problem.kernel, "f8" if one_block else None)
+        engine = Engine(problem.rows, problem.kernel, "f8" if are_few(m, options.working_set) else None)
     real = engine.packed.real if needed is None else training_precision(problem.rows, problem.kernel)
-    size = min(options.working_set or _block_size(problem.rows, m, real), m)
+    size = min(options.working_set or most_at_once(problem.rows, m, real), m)
     return State(
         problem=problem,
         repeated=repeated,
@@ -143,7 +137,7 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
         constant=-dual.sign * dual.linear,
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         size=size,
-        largest_size=m if _may_grow(problem.rows, m, options) else size,
+        largest_size=m if may_grow(problem.rows, m, options.working_set) else size,
         K=aligned((size, size), engine.packed.real) if needed is None else needed.K,
         by_need=needed,
         K_is_whole=False,
@@ -153,18 +147,6 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
         span=Span(),
         w_features=features_of_w(problem),
     )
-
-
-def _block_size(rows: Rows, m: int, real: Real) -> int:
-    """Variables of the first rounds: all where they are few and a kernel value dear, so that one round will do, or few."""
-    if len(rows.data) >= _DEAR_NONZEROS * rows.n:
-        return _LARGER_BLOCK if m <= _LARGER_BLOCK else _BLOCK
-    return _CHEAP_BLOCK if real == "f4" else _BLOCK
-
-
-def _may_grow(rows: Rows, m: int, options: Options) -> bool:
-    """Whether a block may come to hold all variables, once as many kernel values have been made as it has."""
-    return not options.working_set and m <= qp.LARGEST_BLOCK and len(rows.data) >= _DEAR_NONZEROS * rows.n
 
 
 def together(rows: Rows, kernel: Kernel, options: Options, sizes: Ints) -> SmallMachines | None:
@@ -286,7 +268,7 @@ def _in_place_of_a_round(state: State) -> bool:
 def _block(state: State, m: float, M: float) -> Block:
     """The variables that can move most, between m and M, with their kernel values."""
     active = state.variables.active
-    place = state.variables.choose(_wanted(state), state.previous, m, M, state.violation)
+    place = state.variables.choose(wanted(active.beta, len(state.K)), state.previous, m, M, state.violation)
     whole = len(place) == len(state.variables.whole.number)
     if state.by_need is None and not (whole and state.K_is_whole):
         rows = state.variables.row_of[active.number[place]]
@@ -304,14 +286,6 @@ def _block(state: State, m: float, M: float) -> Block:
         low=aligned(len(place), real),
         eps=qp.inner_eps(state.eps, state.violation, whole, real),
     )
-
-
-def _wanted(state: State) -> int:
-    """Variables of the next round: where there are few support vectors most would not move, and their values be for nothing."""
-    most, beta = len(state.K), state.variables.active.beta
-    if len(beta) <= most:
-        return most
-    return min(most, max(_LEAST_BLOCK, _BLOCK_A_SUPPORT * int(np.count_nonzero(beta))))
 
 
 def _take_all(state: State) -> None:

@@ -13,7 +13,7 @@ from svmkit.data import Ints
 from svmkit.engine import by_need
 from svmkit.errors import UsageError
 from svmkit.problem import RBF, Kernel, Problem
-from svmkit.solvers import smo, smo_state
+from svmkit.solvers import smo, smo_blocks, smo_state
 from svmkit.trace import Progress
 
 EVERY = 10**9
@@ -64,6 +64,23 @@ def test_a_whole_block_in_float32_is_evaluated_once(monkeypatch: pytest.MonkeyPa
     assert asked == [(1300, 1300)]
 
 
+@pytest.mark.parametrize(("n", "n_support", "size"), [(3000, 0, 512), (3000, 129, 516), (3000, 400, 1536), (1536, 0, 1536)])
+def test_a_block_has_four_variables_for_each_support_vector(n: int, n_support: int, size: int) -> None:
+    """But 512 at least, and all of them where they are few."""
+    assert smo_blocks.wanted(np.where(np.arange(n) < n_support, -1.0, 0.0), 1536) == size
+
+
+def test_blocks_of_an_easy_problem_are_small() -> None:
+    """Two clouds far from each other, of which a few dozen points are support vectors."""
+    X = np.random.default_rng(5).normal(size=(4000, 3))
+    y = np.repeat([1.0, -1.0], 2000)
+    state = smo.start(zoo.problem(X + 2.5 * y[:, None], y, Kernel(RBF, 0.1), 10.0), smo.Options(), 1e-3, 0)
+    progress = smo.advance(state, EVERY)
+    assert progress.done
+    assert 0 < progress.n_support < 100
+    assert progress.kernel_evaluations < 1536**2  # those of one large block
+
+
 def test_a_problem_of_one_block_is_solved_in_float64() -> None:
     state, progress = run(zoo.noisy(200))
     assert progress.done
@@ -80,8 +97,8 @@ def hard(n: int, n_features: int) -> Problem:
 def test_a_long_run_on_long_rows_comes_to_keep_all_kernel_values(bias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it has made as many as there are; what was dropped before comes back."""
     monkeypatch.setattr(by_need, "MOST_BYTES", 0)
-    monkeypatch.setattr(smo, "_LARGER_BLOCK", 64)
-    monkeypatch.setattr(smo, "_BLOCK", 64)
+    monkeypatch.setattr(smo_blocks, "_LARGER_BLOCK", 64)
+    monkeypatch.setattr(smo_blocks, "_BLOCK", 64)
     monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
     monkeypatch.setattr(smo, "may_go_inside", lambda state: False)
     monkeypatch.setattr(smo.Pace, "newton_is_quicker", lambda *_: False)
