@@ -108,14 +108,22 @@ class TrainedTogether(NamedTuple):
         """One a machine, made for whoever asks."""
         return self.results_of(self.machines())
 
+    def places(self, machines: Several) -> Ints:
+        """Where each support vector stands among the examples of all machines."""
+        support, each = self.found, np.arange(len(self.steps)) * self.rows.n
+        examples, found = (
+            machines.examples + np.repeat(each, machines.sizes),
+            support.numbers + np.repeat(each, support.lengths),
+        )
+        return np.searchsorted(examples, found)  # both machine by machine, in file order
+
     def results_of(self, machines: Several) -> Iterator[SolverResult]:
         """``results`` for whoever has the machines."""
-        support = self.found
+        support, places, starts = self.found, self.places(machines), machines.starts.tolist()
         basis = self.rows.take(support.numbers.astype(np.int64))  # copied together, which takes less time
         cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
-        for number, (start, stop) in enumerate(pairwise(machines.starts.tolist())):
-            first, last = cuts[number], cuts[number + 1]
-            origin = np.searchsorted(machines.examples[start:stop], support.numbers[first:last])  # both are in file order
+        for number, (first, last) in enumerate(pairwise(cuts)):
+            origin = places[first:last] - starts[number]
             solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(support.rho[number]))
             counts = int(self.steps[number]), int(self.evaluations[number])
             yield SolverResult(solution, self.status, self.certificates.of(number), *counts, self.each_s)

@@ -28,8 +28,21 @@ from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
 #: Hears how many machines have been trained, several only where all have ended alike, and, where it calls the second argument,
-#: which and how.
+#: which and how; of several that is DoneTogether.
 OnMachines = Callable[[int, Callable[[], Iterator[tuple[Pair, SolverResult]]]], None]
+
+
+@dataclass(frozen=True)
+class DoneTogether:
+    """``machines`` that were trained in a call, and how; which and how each was, made for whoever calls it."""
+
+    part: TrainedTogether
+    machines: Several
+
+    def __call__(self) -> Iterator[tuple[Pair, SolverResult]]:
+        """One after another."""
+        for number, result in enumerate(self.part.results_of(self.machines)):
+            yield pair_among(self.machines, number), result
 
 
 class Listeners(NamedTuple):
@@ -169,7 +182,7 @@ class Training:
     ) -> None:
         """``machines`` are those of ``numbers``, ``ended`` is how."""
         part = trained_together(self.dataset.rows, self._several(numbers), machines, ended, each_s, since_s, status)
-        self._done(numbers[0], part, partial(_each, part, machines), turn)
+        self._done(numbers[0], part, DoneTogether(part, machines), turn)
 
     def _pair(self, number: int) -> Pair:
         return pair_of(self.dataset, self.config, self.members, self.factors, *self.pairs[:, number].tolist())
@@ -180,11 +193,6 @@ class Training:
         self._trained[number] = part
         if self.listeners.on_machines is not None:
             turn.say(partial(self.listeners.on_machines, sums.n_machines, each))
-
-
-def _each(part: TrainedTogether, machines: Several) -> Iterator[tuple[Pair, SolverResult]]:
-    for number, result in enumerate(part.results_of(machines)):
-        yield pair_among(machines, number), result
 
 
 def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:

@@ -14,6 +14,7 @@ from svmkit.pairs import Pair, label_factors
 from svmkit.solvers.base import SolverResult
 from svmkit.solvers.pair import PairReport
 from svmkit.trace import Progress, Status
+from svmkit.training import DoneTogether
 
 
 class TrainingText:
@@ -34,8 +35,10 @@ class TrainingText:
 
     def machines(self, count: int, each: Callable[[], Iterator[tuple[Pair, SolverResult]]]) -> None:
         """What ``fit`` calls as its ``on_machines``."""
-        if self.quiet and count > 1:
-            return  # several at once have all converged: there is nothing to warn of
+        if isinstance(each, DoneTogether) and each.part.status is Status.CONVERGED:  # there is nothing to warn of
+            if not self.quiet:
+                self._inform("".join(_text("." * (said.iterations // self.dot_every) + "*", said) for said in _reports(each)))
+            return
         for pair, result in each():
             if self.config.solver != "pair":  # of machines trained together nobody has said how far they are
                 self.progress(result.seconds, Progress(result.steps, result.kernel_evaluations))
@@ -46,7 +49,7 @@ class TrainingText:
         self.told = 0
         self._warn_if_unfinished(pair, result)
         if not self.quiet:
-            self._inform(f"{rest}\n{_block(pair, result)}")
+            self._inform(_text(rest, result.report if result.report is not None else _figures(pair, result)))
 
     def fitted(self, found: FitResult) -> None:
         """One model is done."""
@@ -81,12 +84,11 @@ class TrainingText:
             )
 
 
-def _block(pair: Pair, result: SolverResult) -> str:
+def _text(progress: str, said: PairReport) -> str:
     """Counts, objective and support vectors of one machine; in svm-train's own rounding where the solver keeps that."""
-    said = result.report if result.report is not None else _figures(pair, result)
     nu = "" if said.nu is None else f"nu = {said.nu:f}\n"
     return (
-        f"optimization finished, #iter = {said.iterations}\n{nu}obj = {said.objective:f}, rho = {said.rho:f}\n"
+        f"{progress}\noptimization finished, #iter = {said.iterations}\n{nu}obj = {said.objective:f}, rho = {said.rho:f}\n"
         f"nSV = {said.n_support}, nBSV = {said.n_bounded}\n"
     )
 
@@ -106,3 +108,17 @@ def _figures(pair: Pair, result: SolverResult) -> PairReport:
         n_support=int(np.count_nonzero(alpha)),
         n_bounded=int((alpha >= upper[used]).sum()),
     )
+
+
+def _reports(done: DoneTogether) -> Iterator[PairReport]:
+    """``_figures`` of each machine, all in one go: there may be half a million."""
+    part, (alpha, lengths), upper = done.part, (np.abs(done.part.found.coef), done.part.found.lengths), done.machines.upper
+    machine_of, starts, k = np.repeat(np.arange(len(lengths)), lengths), done.machines.starts[:-1], len(lengths)
+    sums, most = (
+        np.bincount(machine_of, weights, minlength=k) for weights in (alpha, alpha >= upper[part.places(done.machines)])
+    )
+    alike = np.minimum.reduceat(upper, starts) == np.maximum.reduceat(upper, starts)
+    shares = np.where(alike, sums / np.add.reduceat(upper, starts), np.nan)
+    figures = (part.steps, shares, 0.0 - part.certificates.dual, part.found.rho, lengths, most.astype(np.int64))
+    for steps, nu, objective, rho, n_support, n_bounded in zip(*(each.tolist() for each in figures), strict=True):
+        yield PairReport("*", steps, None if nu != nu else nu, objective, rho, n_support, n_bounded)

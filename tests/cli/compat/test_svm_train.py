@@ -9,27 +9,21 @@ import resource
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from golden_data import GOLDEN, needs_tools
 from old_tools import Outcome, genuine, ours, start, without_compiling
-from zoo import named, points
+from zoo import points
 
 from svmkit.cli.compat import svm_train
 from svmkit.cli.compat.argv import Usage
-from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.fit import fit
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values
-from svmkit.pairs import Pair
-from svmkit.solvers import pair, smo
-from svmkit.solvers.base import run
-from svmkit.trace import Status
 
 #: Calls that train. Their numbers are exact in single precision, to which Debian's 3.24 rounds the values of options.
 TRAINING = [
@@ -293,37 +287,6 @@ def test_a_full_disk_is_svm_trains_first_line(folder: Path, tmp_path: Path) -> N
     _, err = process.communicate(timeout=60)
     text = "can't save model to file m\ncan't write m: File too large; nothing was overwritten\n"
     assert (process.returncode, without_compiling(err.decode())) == (1, text)
-
-
-@pytest.mark.parametrize(("steps", "says"), [(10_000_000, True), (9_999_999, False)])
-def test_a_machine_has_its_own_limit_of_iterations(steps: int, says: bool, capfd: pytest.CaptureFixture[str]) -> None:
-    """A file of 300,000 examples allows 30 million; a machine of few of them ends after 10 million."""
-    problem = named("two rows")
-    result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.STALLED, steps=steps)
-    text = TrainingText(True, 1000, TrainConfig(solver="pair", max_iter=30_000_000))
-    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
-    text.machines(1, lambda: iter([(machine, result)]))
-    assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n" * says
-
-
-def test_at_the_limit_of_iterations_svm_trains_own_steps_always_say_so(capfd: pytest.CaptureFixture[str]) -> None:
-    """Even where fresh kernel values, less coarse than its own, find the tolerance met."""
-    problem = named("two rows")
-    result = replace(run(pair, problem, pair.Options(), eps=1e-3), status=Status.CONVERGED, steps=10_000_000)
-    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
-    TrainingText(True, 2, TrainConfig(solver="pair")).machines(1, lambda: iter([(machine, result)]))
-    assert capfd.readouterr().err == "\nWARNING: reaching max number of iterations\n"
-
-
-@pytest.mark.parametrize(("status", "says"), [(Status.MAX_ITER, "reaching max"), (Status.STALLED, "no further progress")])
-def test_a_machine_that_stalls_late_has_not_reached_the_limit(
-    status: Status, says: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    problem = named("two rows")
-    result = replace(run(smo, problem, smo.Options(), eps=1e-3), status=status, steps=20_000_000)
-    machine = Pair(0, 1, np.arange(problem.n), problem.y, problem.upper)
-    TrainingText(True, 1000, TrainConfig(max_iter=30_000_000)).machines(1, lambda: iter([(machine, result)]))
-    assert capfd.readouterr().err.startswith(f"\nWARNING: {says}")
 
 
 def endless(folder: Path) -> list[str]:
