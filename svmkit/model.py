@@ -275,7 +275,8 @@ def _float32_pays(model: Model, rows: Rows) -> bool:
         return False
     if rows.n * model.n_support < FLOAT32_FROM_VALUES:
         return False
-    if layout_of(rows, model.rows, model.kernel, "f8").form == "binary":  # counted in float64 too, and as fast
+    narrow, basis = prepared(model.kernel, rows, model.rows)
+    if layout_of(narrow, basis, model.kernel, "f8").form == "binary":  # counted in float64 too, and as fast
         return False
     decisions, error = _float32_decisions(model, rows.take(np.arange(0, rows.n, -(-rows.n // _TRIED_ROWS))))
     return bool(np.mean(np.abs(decisions[:, 0]) > error) >= 1 - _MOST_OPEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,6 +231,19 @@ def test_counted_values_need_no_float32(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("svmkit.engine.layouts.cpu_has", lambda name: True)  # elsewhere nothing is counted
     rows = Rows.from_dense((np.random.default_rng(1).random((40, 12)) < 0.4).astype(np.float64))
     assert not model_module._float32_pays(rbf_machine(rows, 0.7), rows)
+
+
+def test_features_with_huge_numbers_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "FLOAT32_FROM_VALUES", 0)
+    rng = np.random.default_rng(3)
+    rows = Rows.from_dense(rng.random((60, 12)))
+    spread = rows._replace(indices=rows.indices * np.int32(1 << 21), n_features=12 << 21)
+    machine = rbf_machine(rows, 0.7)
+    tracemalloc.start()
+    assert_array_equal(answers(replace(machine, rows=spread), spread), answers(machine, rows))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
 
 
 def test_what_float32_cannot_hold_is_left_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
