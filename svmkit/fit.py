@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -73,7 +73,12 @@ class FitResult:
     @cached_property
     def machines(self) -> tuple[SolverResult, ...]:
         """How each machine was found."""
-        return tuple(result for part in self.trained for result in part.results())
+        return tuple(self.each())
+
+    def each(self) -> Iterator[SolverResult]:
+        """The same one by one, in less memory: each has a copy of its support vectors."""
+        for part in self.trained:
+            yield from part.results()
 
     @property
     def has_learned(self) -> bool:

@@ -103,7 +103,7 @@ def training(result: FitResult, model_path: str) -> dict[str, Any]:
         "model": model_path,
         "machines": [
             {"classes": classes, **_machine(found)}
-            for classes, found in zip(class_labels(result.model), result.machines, strict=True)
+            for classes, found in zip(class_labels(result.model), result.each(), strict=True)
         ],
     }
 
