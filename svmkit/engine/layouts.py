@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from svmkit._store import cpu_has
-from svmkit.data import Rows
+from svmkit.data import Ints, Rows
 from svmkit.engine import binary, pixels, rounding
 from svmkit.engine.apart import any_far
 from svmkit.engine.sorted import FREQUENT
@@ -37,6 +37,8 @@ TILED_NONZEROS = 12 if cpu_has("avx512f") else 20
 _FREQUENT_SHARE = 1 / 32
 #: Rows of a basis that must have a feature for every row to have a place for it.
 _DENSE_SHARE = 2 / 3
+#: Nonzeros whose features are counted in one go, at least.
+_COUNTED = 1 << 18
 
 
 class Layout(NamedTuple):
@@ -147,15 +149,24 @@ def _special_of(rows: Rows, kernel: Kernel, real: Real) -> Layout | None:
 
 def _common(most: Rows, both: Sequence[Rows]) -> tuple[int, ...]:
     """The features that ``most`` rows have; none where some of ``both`` have so few that the places would be far more."""
-    found = np.flatnonzero(np.bincount(most.indices) > _DENSE_SHARE * most.n)
+    found = np.flatnonzero(_occurrences(most) > _DENSE_SHARE * most.n)
     if any(_DENSE_SHARE * len(found) * rows.n > len(rows.indices) for rows in both):
         return ()
     return tuple(found.tolist())
 
 
+def _occurrences(rows: Rows) -> Ints:
+    """How many rows have each feature, (n_features + 1,); some at a time, since ``bincount`` makes longer integers of them."""
+    counts = np.zeros(rows.n_features + 1, np.int64)
+    step = max(_COUNTED, len(counts))
+    for first in range(0, len(rows.indices), step):
+        counts += np.bincount(rows.indices[first : first + step], minlength=len(counts))
+    return counts
+
+
 def _frequent(rows: Rows) -> tuple[int, ...]:
     """The features, at most FREQUENT, that so many rows have that a line of a table is shorter than looking them up."""
-    counts = np.bincount(rows.indices)
+    counts = _occurrences(rows)
     often = np.flatnonzero(counts >= _FREQUENT_SHARE * max(rows.n, 1))
     most = often[np.argsort(-counts[often], kind="stable")[:FREQUENT]]
     return tuple(np.sort(most).tolist())

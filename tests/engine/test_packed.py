@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -99,3 +100,15 @@ def test_text_that_may_be_taken_for_whole_numbers_is_not_where_values_may_not_di
     rows = Rows.from_dense(np.round(np.random.default_rng(8).integers(0, 256, (80, 64)) / 255.0, 6))
     forms = [layouts.layout_of(rows, rows, Kernel(RBF, 0.1), "f4", may_differ).form for may_differ in (True, False)]
     assert forms == ["pixels", "table"]
+
+
+def test_features_are_counted_in_little_memory() -> None:
+    """A table's layout asks for all of them, of 16 MB of numbers."""
+    rng = np.random.default_rng(0)
+    rows = Rows.from_dense(rng.random((200_000, 20)))
+    tracemalloc.start()
+    found = layouts.layout_of(rows, rows, Kernel(LINEAR), "f8", may_differ=False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.dense in ((), tuple(range(1, 21)))  # with AVX-512 all
+    assert peak < 10e6
