@@ -7,7 +7,7 @@ Let machine m have F_m = Σ_i α_im φ(x_i) in feature space, and the nearest th
     gradient for z_j          4 Σ_m β_jm (Σ_l β_lm K_jl (z_l − z_j) − Σ_i α_im K_ji (x_i − z_j)),   K_ji = exp(−‖z_j − x_i‖²)
 
 Work     two products of matrices and an exponential for each of the k·n values a step, in tiles that stay in a core's cache
-Memory   at the beginning and the end six times the support vectors as a dense float64 matrix; for the steps they are one of
+Memory   at the beginning and the end five times the support vectors as a dense float64 matrix; for the steps they are one of
          float32, or of float64 where their spread is large against γ^(−½), with k·n kernel values as precise
 Papers   Burges, "Simplified support vector decision rules" (ICML 1996); Schölkopf et al., "Input space versus feature space in
          kernel-based methods", IEEE Trans. Neural Networks 10 (1999), for reduced sets, which are found there one by one.
@@ -83,12 +83,16 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
     unit = model.kernel.gamma**-0.5
     with np.errstate(over="ignore", invalid="ignore"):
         middle = placed.mean(axis=0)
-        placed, first = ((rows - middle) / unit for rows in (placed, begin))
+        for points in (placed, begin):  # in place: the first are large
+            points -= middle
+            points /= unit
         real = _precision(placed)
     if real is None:
         return basis
-    distance = Distance(model, placed.astype(real), used, basis.n)
+    support: Any = placed.astype(real)
     del placed  # as large as all that the steps need
+    distance = Distance(model, support, used, basis.n)
+    del support
     done = 0
 
     def tell(intermediate_result: OptimizeResult) -> None:
@@ -98,7 +102,7 @@ def moved(model: Model, basis: Rows, used: list[Ints], steps: int, on_step: OnSt
             on_step(done, 1.0 + float(intermediate_result.fun) / len(used))
 
     try:
-        found = minimize(distance, first.ravel(), jac=True, method="L-BFGS-B", callback=tell, options={"maxiter": steps})
+        found = minimize(distance, begin.ravel(), jac=True, method="L-BFGS-B", callback=tell, options={"maxiter": steps})
     except np.linalg.LinAlgError:  # so far apart that distances between near ones are lost, and K_ZZ has no Cholesky factor
         return basis
     at = middle + unit * found.x.reshape(begin.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from models import model_of
@@ -12,7 +14,7 @@ from svmkit.data import Rows
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import Machine
 from svmkit.problem import RBF, Kernel
-from svmkit.reduced import Distance
+from svmkit.reduced import Distance, moved
 
 
 def test_vectors_stay_where_they_were_where_a_way_leads_to_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +43,14 @@ def test_machines_that_are_next_to_0_are_left_out() -> None:
     distance = Distance(model, X, [np.arange(5)] * 13, 5)
     assert distance.alphas[:, 0].all()
     assert not distance.alphas[:, 1:].any()
+
+
+def test_support_vectors_take_no_more_memory_than_is_said() -> None:
+    """Five times 32 MB, the matrix in float64."""
+    X = np.random.default_rng(0).random((4000, 1000))
+    model = model_of("epsilon_svr", Kernel(RBF, 0.01), Rows.from_dense(X), [Machine(np.arange(4000), np.ones(4000), 0.0)])
+    tracemalloc.start()
+    moved(model, model.rows.part(0, 5), [np.arange(5)], 1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5.5 * X.nbytes
