@@ -82,6 +82,13 @@ def test_a_row_with_another_classs_sign_in_one_machine_is_no_example_whatever_ot
     assert_array_equal(foreign_rows(of_equal_rows(3, [1, 1, 1], machines)), [True, False, False])
 
 
+def test_against_the_rest_each_row_has_its_own_sign_in_one_machine_alone() -> None:
+    machines = [([0, 1, 2], [1.0 if own == row else -1.0 for row in range(3)]) for own in range(3)]
+    assert not foreign_rows(of_equal_rows(3, [1, 1, 1], machines, "ovr")).any()
+    machines[2] = ([0, 2], [0.5, 1.0])
+    assert_array_equal(foreign_rows(of_equal_rows(3, [1, 1, 1], machines, "ovr")), [True, False, False])
+
+
 def test_a_w_is_a_linear_machines_only_row_and_has_the_coefficient_1() -> None:
     model = of_equal_rows(4, [2, 1, 1], [([0], [1.0]), ([1], [0.5]), ([2, 3], [1.0, -1.0])])
     assert weight_rows(model) == set()

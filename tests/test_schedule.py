@@ -9,7 +9,14 @@ import pytest
 
 from svmkit import schedule
 from svmkit.data import Rows
+from svmkit.model import class_pairs
 from svmkit.solvers import smo, wolfe
+
+
+@pytest.mark.parametrize(("multiclass", "expected"), [("ovo", [8, 12, 14]), ("ovr", [17, 17, 17])])
+def test_sizes_are_those_of_the_classes_of_a_machine_or_of_all(multiclass: str, expected: list[int]) -> None:
+    members = [np.arange(n) for n in (3, 5, 9)]
+    assert schedule.sizes_of(members, class_pairs(3, multiclass)).tolist() == expected
 
 
 def work(n: int) -> float:

@@ -11,6 +11,7 @@ from oracle import dense_kernel
 from shell import strict_json, svmkit, write_blobs
 
 from svmkit.cli.compat import svm_train
+from svmkit.data import stack
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import model_text, read_model
 from svmkit.matching import foreign_rows
@@ -140,6 +141,22 @@ def test_few_vectors_of_its_own_may_all_have_the_signs_of_their_classes(tmp_path
     done = svmkit("eval", "--json", "--certificate", data, tmp_path / "m")
     assert (done.returncode, done.stdout) == (1, "")
     assert "give the very training set; or is it a model on vectors of its own" in done.stderr
+
+    dataset, labels = read_dataset(str(data)), model.labels
+    assert labels is not None
+    example = dataset.rows.take(np.flatnonzero(dataset.y == labels[0])[:1])
+    (tmp_path / "m").write_bytes(model_text(replace(model, rows=stack([example, model.rows.part(1, 2)]))))
+    done = svmkit("eval", "--json", "--certificate", data, tmp_path / "m")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "support vector 2 of the model is no example of the data" in done.stderr
+
+
+def test_coefficients_without_a_threshold_do_not_tell_that_other_data_are_meant(tmp_path: Path) -> None:
+    """Those of examples add up to anything."""
+    svmkit("train", "--no-bias", write_blobs(tmp_path / "d"), tmp_path / "m")
+    done = svmkit("eval", "--no-bias", "--certificate", write_blobs(tmp_path / "other", seed=2), tmp_path / "m")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "support vector 1 of the model is no example of the data" in done.stderr
 
 
 @pytest.mark.parametrize("classes", [(1, -1), (3, 1, 2)], ids=["two", "three"])

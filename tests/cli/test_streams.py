@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from shell import process, write_blobs
 
-from svmkit.cli.streams import complaint
+from svmkit.cli.streams import complaint, shown
 
 
 @pytest.fixture
@@ -29,6 +29,10 @@ def closing(*numbers: int) -> Callable[[], None]:
             os.close(number)
 
     return close
+
+
+def test_tabs_and_letters_are_shown_as_they_are() -> None:
+    assert shown("row\t1:2 é\n\x00\x85") == "row\t1:2 é\\n\\x00\\x85"
 
 
 @pytest.mark.parametrize("numbers", [(0,), (1,), (2,), (0, 1, 2)])

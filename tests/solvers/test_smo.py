@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import oracle
@@ -86,6 +87,23 @@ def test_F_inside_an_open_block_is_known_in_float64(budget: int) -> None:
     assert np.abs(F[inside] - exact).max() <= 1e-13 * float(np.abs(beta).sum())
     kept = state.block.F - (exact - exact.mean())
     assert np.ptp(kept) < 1e-5 * float(np.abs(beta).sum())
+
+
+def test_rounds_grow_with_the_support_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where most variables end at β = 0, few of them could move in a first round."""
+    choose = active.ActiveSet.choose
+    asked: list[tuple[int, int]] = []
+
+    def asks(self: active.ActiveSet, size: int, *rest: Any) -> Ints:
+        if len(self.active.number) > 1536:
+            asked.append((int(np.count_nonzero(self.active.beta)), size))
+        return choose(self, size, *rest)
+
+    monkeypatch.setattr(active.ActiveSet, "choose", asks)
+    run(zoo.noisy(2500, C=1.0))
+    assert asked[0] == (0, 512)
+    assert all(size == min(1536, max(512, 4 * n_support)) for n_support, size in asked)
+    assert len({size for _, size in asked}) > 2
 
 
 def test_support_vectors_are_counted_whether_dropped_or_inside_a_round(eager_shrinking: None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ from svmkit import parallel, schedule
 from svmkit.certificate import total
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Rows, dense_rows
+from svmkit.data import Dataset, Ints, Rows, dense_rows
 from svmkit.engine import by_need
 from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Ended
@@ -255,6 +257,8 @@ def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.Monke
     assert found.status is Status.INTERRUPTED
     assert found.machines[0].status is Status.CONVERGED
     assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
+    assert (len(found.machines), found.has_learned) == (15, True)
+    assert not fit(DATA, CONFIG, interrupted=lambda: True).has_learned
 
 
 def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +268,7 @@ def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypat
     found = fit(DATA, replace(CONFIG, time_limit_s=1e-7))
     assert found.status is Status.TIME_LIMIT
     assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
+    assert len(found.machines) == 15
 
 
 def test_what_is_trained_together() -> None:
@@ -274,6 +279,7 @@ def test_what_is_trained_together() -> None:
     assert found is not None
     assert found.work(smo_together.MOST_VARIABLES) < np.inf
     assert found.work(smo_together.MOST_VARIABLES + 1) == np.inf
+    assert 10_000 * found.work(2) <= schedule._IN_ONE_CALL
     assert smo.together(rows, rbf, options, np.array([60, 3000, 3000])) is None  # one small machine alone
     assert smo.together(rows, rbf, options, np.array([10, 10, 3000])) is None  # all rows would be packed for a few
     assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60])) is None
@@ -336,6 +342,26 @@ def test_values_that_are_not_kept_are_made_again(monkeypatch: pytest.MonkeyPatch
     expected = fit(DATA, CONFIG)
     monkeypatch.setattr(smo_together, "_KEPT_VALUES", 5000)
     assert_same(fit(DATA, CONFIG), expected)
+
+
+def test_threads_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes to make them; those of a class are made once."""
+    members, block = [np.flatnonzero(DATA.y == c) for c in range(6)], Engine.block
+    machines = smo.together(DATA.rows, Kernel(RBF, gamma=0.3), smo.Options(), np.full(9, DATA.n))
+    assert machines is not None
+    made: list[int] = []
+
+    def slow(self: Engine, rows: Ints, *args: Any, **out: Any) -> Any:
+        made.append(len(rows))
+        time.sleep(0.005)
+        return block(self, rows, *args, **out)
+
+    monkeypatch.setattr(Engine, "block", slow)
+    with ThreadPoolExecutor(12) as pool:
+        begins = list(pool.map(machines._keep, [*range(6)] * 2, members * 2))
+    assert sorted(made) == sorted(map(len, members))
+    for begin, rows in zip(begins, members * 2, strict=True):
+        assert np.array_equal(machines._kept[begin : begin + len(rows) ** 2], block(machines._engine, rows, rows).ravel())
 
 
 def test_runs_that_are_watched_or_continued_train_each_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
