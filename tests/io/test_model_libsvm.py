@@ -113,6 +113,14 @@ def test_any_model_written_and_read_is_equal_bit_for_bit(model: Model) -> None:
     same(model, parse_model(model_text(model), "m"))
 
 
+def test_zeros_against_the_rest_come_back_with_their_signs() -> None:
+    head = (
+        "svm_type c_svc\nmulticlass ovr\nkernel_type linear\nnr_class 3\ntotal_sv 2\nrho 0 -0 1\nlabel 1 2 3\nnr_sv 1 1 0\nSV\n"
+    )
+    text = f"{head}1 -0 0 1:2 \n-0 0 -1 2:1 \n".encode()
+    assert model_text(parse_model(text, "m")) == text
+
+
 THREE = (GOLDEN / "three.s0t1.model").read_text()
 BODY = "0.5 1:1 2:1 \n-0.5 1:2 \n"
 HEAD = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 0.1\nlabel 1 -1\nnr_sv 1 1\nSV\n"
