@@ -89,13 +89,13 @@ class Model:
     @property
     def machines(self) -> tuple[Machine, ...]:
         """Each decision function by itself, made for whoever asks."""
-        return tuple(self._machine(i, j, rho) for (i, j), rho in zip(self.pairs, self.rho.tolist(), strict=True))
+        starts = self.class_starts
+        return tuple(self._machine(starts, i, j, rho) for (i, j), rho in zip(self.pairs, self.rho.tolist(), strict=True))
 
-    def _machine(self, i: int, j: int, rho: float) -> Machine:
+    def _machine(self, starts: Ints, i: int, j: int, rho: float) -> Machine:
         if self.labels is None or j == REST:
             index = np.flatnonzero(self.coef[:, i])
             return Machine(index, self.coef[index, i], rho)
-        starts = self.class_starts
         first, second = self.coef[starts[i] : starts[i + 1], j - 1], self.coef[starts[j] : starts[j + 1], i]
         own, other = np.flatnonzero(first), np.flatnonzero(second)
         return Machine(np.concatenate([starts[i] + own, starts[j] + other]), np.concatenate([first[own], second[other]]), rho)
