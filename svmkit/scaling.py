@@ -7,13 +7,17 @@ no room: those that do have places 0, 1, … by which rows are renumbered (``Sca
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Bools, Floats, Ints, Rows
+from svmkit.data import Bools, Floats, Ints, Rows, row_blocks
 from svmkit.features import feature_names, places_of
+
+#: Values that are looked at in one go, at least.
+_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -118,19 +122,27 @@ def scaled_zeros(scaling: Scaling) -> Floats:
 
 def unscalable(rows: Rows, scaling: Scaling) -> Ints:
     """Features of which some value in ``rows`` (placed), or a missing one, is scaled to no finite number; ascending."""
-    stored = rows.indices[~np.isfinite(scale_values(scaling, rows.indices, rows.data))]
-    missing = ~np.isfinite(scaled_zeros(scaling)) & _missing_somewhere(rows)
-    return scaling.index[np.union1d(stored, np.flatnonzero(missing))]
+    lost = ~np.isfinite(scaled_zeros(scaling)) & _missing_somewhere(rows)
+    for some in _blocks(rows):
+        lost[some.indices[~np.isfinite(scale_values(scaling, some.indices, some.data))]] = True
+    return scaling.index[lost]
 
 
 def count_nonzeros(rows: Rows, scaling: Scaling) -> int:
     """How many values ``rows`` (placed) would store once scaled."""
-    filled_below = np.concatenate([[0], np.cumsum(scaled_zeros(scaling) != 0)])
-    before, after = gaps(rows)
-    run = rows.indices > before
-    inside = (filled_below[rows.indices[run]] - filled_below[before[run]]).sum()
-    behind = (filled_below[-1] - filled_below[after]).sum()
-    return int(inside + behind + np.count_nonzero(scale_values(scaling, rows.indices, rows.data)))
+    filled_below, count = np.concatenate([[0], np.cumsum(scaled_zeros(scaling) != 0)]), 0
+    for some in _blocks(rows):
+        before, after = gaps(some)
+        run = some.indices > before
+        inside = (filled_below[some.indices[run]] - filled_below[before[run]]).sum()
+        behind = (filled_below[-1] - filled_below[after]).sum()
+        count += int(inside + behind + np.count_nonzero(scale_values(scaling, some.indices, some.data)))
+    return count
+
+
+def _blocks(rows: Rows) -> Iterator[Rows]:
+    """Some of the rows at a time: what is made of all their values would take many times their room."""
+    return (rows.part(first, last) for first, last in row_blocks(rows.indptr, max(_AT_A_TIME, rows.n_features)))
 
 
 def gaps(rows: Rows) -> tuple[Ints, Ints]:
@@ -150,10 +162,12 @@ def gaps(rows: Rows) -> tuple[Ints, Ints]:
 def _missing_somewhere(rows: Rows) -> Bools:
     """Whether some row lacks the feature, (n_features + 1,)."""
     width = rows.n_features + 1
-    before, after = gaps(rows)
-    run = rows.indices > before
-    starts = np.concatenate([before[run], after[after < width]])
-    change = np.bincount(starts, minlength=width) - np.bincount(rows.indices[run], minlength=width)
+    change = np.zeros(width, np.int64)
+    for some in _blocks(rows):
+        before, after = gaps(some)
+        run = some.indices > before
+        starts = np.concatenate([before[run], after[after < width]])
+        change += np.bincount(starts, minlength=width) - np.bincount(some.indices[run], minlength=width)
     missing: Bools = np.cumsum(change) > 0
     return missing
 

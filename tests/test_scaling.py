@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from svmkit import scaling as scaling_module
 from svmkit.cli.scaled_text import Words, scaled_lines
 from svmkit.data import Floats, Rows
 from svmkit.io.doubles import shortest
@@ -126,6 +129,25 @@ def test_features_that_are_scaled_to_no_number_are_found() -> None:
     assert lost(rows, scaling) == [3, 4]
     assert lost(rows, measure(Rows.from_dense(np.ones((1, 2))))) == []
     assert lost(rows.take(np.array([0])), by_number(-1.0, 1.0, ends[:4], -ends[:4])) == []
+
+
+def test_rows_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty rows among them, and a feature that is missing in one row alone."""
+    rng = np.random.default_rng(4)
+    matrix = rng.normal(size=(30, 6)) * (rng.random((30, 6)) < 0.6)
+    matrix[:, 2], matrix[17, 2], matrix[5] = 1.0 + rng.random(30), 0.0, 0.0
+    rows, scalings = Rows.from_dense(matrix), []
+    for at_a_time in (1, 1 << 20):
+        monkeypatch.setattr(scaling_module, "_AT_A_TIME", at_a_time)
+        scaling = measure(rows)
+        placed = scaling.placed(rows)
+        huge = replace(scaling, maximum=np.where(np.arange(7) == 3, scaling.minimum + 5e-324, scaling.maximum))
+        figures = count_nonzeros(placed, scaling), unscalable(placed, huge).tolist()
+        scalings.append((scaling.minimum.tolist(), scaling.maximum.tolist(), *figures))
+    assert scalings[0] == scalings[1]
+    assert scalings[0][0][3] == 0.0
+    assert scalings[0][2] == np.count_nonzero(scale(rows, scaling).to_dense())
+    assert scalings[0][3] == [3]
 
 
 def test_features_that_occur_nowhere_take_no_room() -> None:

@@ -36,16 +36,14 @@ def scaled_lines(rows: Rows, scaling: Scaling, words: Words) -> Iterator[bytes]:
     """The lines of ``rows``, ``scaling.placed`` ones, scaled; many at a time."""
     names, name_of = _names(rows, scaling, words)
     missing, place = _missing_text(scaling, words)
-    before, after = gaps(rows)
-    stop = np.maximum(rows.indices, before)
 
     def text_of(first: int, last: int) -> bytes:
-        at = slice(int(rows.indptr[first]), int(rows.indptr[last]))
-        index = rows.indices[at]
-        values = words.texts(scale_values(scaling, index, rows.data[at]))
-        runs = place[before[at]], place[stop[at]], place[after[first:last]]
-        bounds = rows.indptr[first : last + 1] - rows.indptr[first]
-        return lines(joined(words.heads(first, last)), bounds, runs, names, name_of[index], values, words.ending, missing)
+        some = rows.part(first, last)
+        values = words.texts(scale_values(scaling, some.indices, some.data))
+        before, after = gaps(some)
+        runs = place[before], place[np.maximum(some.indices, before)], place[after]
+        heads = joined(words.heads(first, last))
+        return lines(heads, some.indptr, runs, names, name_of[some.indices], values, words.ending, missing)
 
     cuts = list(_pieces(rows.indptr, len(missing)))
     for some in range(0, len(cuts), parallel.threads()):
