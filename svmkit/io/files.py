@@ -80,15 +80,17 @@ def _read_all(descriptor: int) -> bytearray | mmap.mmap:
     return content
 
 
-def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes:
+def _decompress(content: memoryview, path: str, name: str, module: str) -> bytes | bytearray:
     undo = _imported(path, name, module)
     try:
         if module in _ONE_STREAM:
             chunks = (bytes(content[place : place + _CHUNK]) for place in range(0, len(content), _CHUNK))
             streams = _Streams(lambda n: next(chunks, b""), getattr(undo, _ONE_STREAM[module]))
-            return b"".join(iter(lambda: streams.some(_CHUNK), b""))
-        whole: bytes = undo.decompress(content)
-        return whole
+            some = bytearray()
+            while part := streams.some(_CHUNK):
+                some += part
+            return some
+        return bytes(undo.decompress(content))
     except MemoryError:
         raise DataError(f"can't open input file {path}", "its decompressed content does not fit into memory") from None
     except Exception as error:  # each module has errors of its own
