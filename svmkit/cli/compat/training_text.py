@@ -112,13 +112,13 @@ def _figures(pair: Pair, result: SolverResult) -> PairReport:
 
 def _reports(done: DoneTogether) -> Iterator[PairReport]:
     """``_figures`` of each machine, all in one go: there may be half a million."""
-    part, (alpha, lengths), upper = done.part, (np.abs(done.part.found.coef), done.part.found.lengths), done.machines.upper
-    machine_of, starts, k = np.repeat(np.arange(len(lengths)), lengths), done.machines.starts[:-1], len(lengths)
-    sums, most = (
-        np.bincount(machine_of, weights, minlength=k) for weights in (alpha, alpha >= upper[part.places(done.machines)])
-    )
+    part, upper, starts = done.part, done.machines.upper, done.machines.starts[:-1]
+    alpha, lengths = np.abs(part.found.coef), part.found.lengths
+    machine_of, at_bound = np.repeat(np.arange(len(lengths)), lengths), alpha >= upper[part.places(done.machines)]
+    sums = np.bincount(machine_of, alpha, minlength=len(lengths))
+    n_bounded = np.bincount(machine_of[at_bound], minlength=len(lengths))
     alike = np.minimum.reduceat(upper, starts) == np.maximum.reduceat(upper, starts)
-    shares = np.where(alike, sums / np.add.reduceat(upper, starts), np.nan)
-    figures = (part.steps, shares, 0.0 - part.certificates.dual, part.found.rho, lengths, most.astype(np.int64))
-    for steps, nu, objective, rho, n_support, n_bounded in zip(*(each.tolist() for each in figures), strict=True):
-        yield PairReport("*", steps, None if nu != nu else nu, objective, rho, n_support, n_bounded)
+    nus = [nu if known else None for nu, known in zip((sums / np.add.reduceat(upper, starts)).tolist(), alike, strict=True)]
+    figures = (each.tolist() for each in (0.0 - part.certificates.dual, part.found.rho, lengths, n_bounded))
+    for steps, nu, *others in zip(part.steps.tolist(), nus, *figures, strict=True):
+        yield PairReport("*", steps, nu, *others)
