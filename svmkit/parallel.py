@@ -200,6 +200,11 @@ def run_ranges(work: Callable[[int, int], Any], n: int, n_pieces: int) -> None:
     run_pieces(lambda i: work(cuts[i], cuts[i + 1]), n_pieces)
 
 
+def run_stretches(work: Callable[[int, int], Any], n: int, length: int) -> None:
+    """The same over ranges of ``length``, of which the last may be shorter."""
+    run_pieces(lambda i: work(i * length, min(n, (i + 1) * length)), -(-n // length))
+
+
 def ahead(items: Iterable[T], depth: int, give_up: Callable[[], bool] = lambda: False) -> Iterator[T]:
     """``items``, made on a thread of their own, at most ``depth`` of them waiting; an error comes where the item would have.
 

@@ -220,6 +220,13 @@ def test_ranges_are_all_there_once(n: int, n_pieces: int) -> None:
     assert max(last - first for first, last in found) - min(last - first for first, last in found) <= 1
 
 
+@pytest.mark.parametrize(("n", "expected"), [(0, []), (1, [(0, 1)]), (8, [(0, 4), (4, 8)]), (9, [(0, 4), (4, 8), (8, 9)])])
+def test_stretches_are_as_long_as_asked(n: int, expected: list[tuple[int, int]]) -> None:
+    found: list[tuple[int, int]] = []
+    parallel.run_stretches(lambda first, last: found.append((first, last)), n, 4)
+    assert sorted(found) == expected
+
+
 FORKED = """
 import os, signal
 from svmkit import parallel

@@ -56,12 +56,12 @@ class Factor:
         """L⁻¹ right, for right (n, k)."""
         out = right.copy()
 
-        def solve(piece: int) -> None:
-            some = out[:, piece * _SIDES : (piece + 1) * _SIDES]
+        def solve(first: int, last: int) -> None:
+            some = out[:, first:last]
             for (r0, r1), block, inverse in zip(self._cuts, self._blocks, self._inverses, strict=True):
                 some[r0:r1] = inverse @ (some[r0:r1] - block[:, :r0] @ some[:r0])
 
-        parallel.run_pieces(solve, -(-right.shape[1] // _SIDES))
+        parallel.run_stretches(solve, right.shape[1], _SIDES)
         return out
 
     def backward(self, right: Floats) -> Floats:

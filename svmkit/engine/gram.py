@@ -125,10 +125,5 @@ class KeptColumns:
 
 def _add_kept(K: NDArray[Any], places: Ints, weights: Floats, first: int, last: int, out: Floats) -> None:
     """out[j] += Σ_c weights[c]·K[places[c], j] for first ≤ j < last, on all threads."""
-    n_pieces = -(-(last - first) // _PIECE)
-
-    def piece(number: int) -> None:
-        start = first + number * _PIECE
-        _add[K.dtype.str[1:]](K, places, weights, start, min(start + _PIECE, last), out)
-
-    parallel.run_pieces(piece, n_pieces)
+    add = _add[K.dtype.str[1:]]
+    parallel.run_stretches(lambda a, b: add(K, places, weights, first + a, first + b, out), last - first, _PIECE)

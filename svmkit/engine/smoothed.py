@@ -39,28 +39,24 @@ def look(products: Floats, b: float, s: float, centre: Floats, upper: Floats, y:
     """How the loss stands at these ``products`` p (n,) and b; ``alpha`` (n,) becomes its slope. ``upper`` is C > 0."""
     n = len(y)
     pulled, theta, change = np.empty(n), np.empty(n), np.empty(n)
-    pieces = -(-n // _PIECE_ROWS)
-    sums = np.zeros((pieces, _N_SUMS))
+    sums = np.zeros((-(-n // _PIECE_ROWS), _N_SUMS))
 
-    def piece(i: int) -> None:
-        r0, r1 = i * _PIECE_ROWS, min((i + 1) * _PIECE_ROWS, n)
-        _look(products, b, s, centre, upper, y, alpha, pulled, theta, change, r0, r1, sums[i])
+    def piece(r0: int, r1: int) -> None:
+        _look(products, b, s, centre, upper, y, alpha, pulled, theta, change, r0, r1, sums[r0 // _PIECE_ROWS])
 
-    parallel.run_pieces(piece, pieces)
+    parallel.run_stretches(piece, n, _PIECE_ROWS)
     balance, total, way = sums.sum(axis=0).tolist()
     return Look(pulled, theta, change, balance, total, way / s)
 
 
 def slope(pulled: Floats, along: Floats, upper: Floats, y: Floats, s: float, t: float) -> float:
     """The derivative of the loss by t where all p_i + b have moved by t·``along``_i since ``pulled``."""
-    pieces = -(-len(y) // _PIECE_ROWS)
-    sums = np.zeros(pieces)
+    sums = np.zeros(-(-len(y) // _PIECE_ROWS))
 
-    def piece(i: int) -> None:
-        r0, r1 = i * _PIECE_ROWS, min((i + 1) * _PIECE_ROWS, len(y))
-        sums[i] = _slope(pulled, along, upper, y, s, t, r0, r1)
+    def piece(r0: int, r1: int) -> None:
+        sums[r0 // _PIECE_ROWS] = _slope(pulled, along, upper, y, s, t, r0, r1)
 
-    parallel.run_pieces(piece, pieces)
+    parallel.run_stretches(piece, len(y), _PIECE_ROWS)
     return float(sums.sum())
 
 

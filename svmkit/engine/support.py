@@ -236,13 +236,8 @@ class SupportSet:
         if len(self._space) < len(occupants) * len(rows):
             self._space = aligned(self.reals.shape[1] * len(rows), self.engine.packed.real)
         values = self._space[: len(occupants) * len(rows)].reshape(len(occupants), len(rows))
-        cuts = range(0, len(occupants), _SLOTS_AT_A_TIME)
-
-        def piece(k: int) -> None:
-            here = slice(cuts[k], cuts[k] + _SLOTS_AT_A_TIME)
-            self.engine.block(occupants[here], rows, values[here])
-
-        parallel.run_pieces(piece, len(cuts))
+        block = self.engine.block
+        parallel.run_stretches(lambda a, b: block(occupants[a:b], rows, values[a:b]), len(occupants), _SLOTS_AT_A_TIME)
         return values
 
     def _grow(self) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy import float32, floor
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit._jit import ORDERED, compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
@@ -33,7 +34,7 @@ from svmkit.engine.kernels import Columns
 from svmkit.engine.layouts import Layout
 from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
 from svmkit.features import feature_names, renamed
-from svmkit.maps.landmarks import Heed, for_pieces
+from svmkit.maps.landmarks import PIECE_ROWS, Heed
 from svmkit.maps.stored import real, truth, whole
 from svmkit.problem import LINEAR, RBF, Kernel
 
@@ -89,7 +90,7 @@ class FourierMap:
             turns += phases
             _cosines(turns, sqrt(2.0 / self.dim), features[first:last])
 
-        for_pieces(rows.n, piece)
+        parallel.run_stretches(piece, rows.n, PIECE_ROWS)
         return features
 
     def draw(self, rows: Rows, heed: Heed) -> None:

@@ -135,7 +135,7 @@ def _nearest(rows: Rows, centres: Floats) -> Ints:
         with np.errstate(invalid="ignore"):  # where products overflow
             out[first:last] = np.argmin(half - columns.block(rows.part(first, last)), axis=1)
 
-    for_pieces(rows.n, piece)
+    parallel.run_stretches(piece, rows.n, PIECE_ROWS)
     return out
 
 
@@ -219,18 +219,13 @@ def _extend(rows: Rows, kernel: Kernel, factor: Floats, k: int, new: Ints, trian
             values = columns.block(rows.part(first, last)) - factor[first:last, :k] @ known
             factor[first:last, k : k + len(new)] = values @ inverse
 
-    for_pieces(rows.n, piece)
+    parallel.run_stretches(piece, rows.n, PIECE_ROWS)
 
 
 def refuse_overflow(values: Floats | np.floating[Any]) -> None:
     """Raises DataError where one of these kernel values, or of what is made of them, is nan or infinite."""
     if not np.isfinite(values).all():
         raise DataError("kernel values overflow; scale the data, or change the kernel's numbers (-g, -r, -d)")
-
-
-def for_pieces(n: int, work: Callable[[int, int], None]) -> None:
-    """Calls ``work(first, last + 1)`` for pieces of n rows, on all threads."""
-    parallel.run_pieces(lambda i: work(i * PIECE_ROWS, min(n, (i + 1) * PIECE_ROWS)), -(-n // PIECE_ROWS))
 
 
 def _drawn(n: int, count: int, seed: int) -> Ints:

@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
 from svmkit.errors import ModelError, UsageError
-from svmkit.maps.landmarks import Heed, choose, for_pieces, refuse_overflow
+from svmkit.maps.landmarks import PIECE_ROWS, Heed, choose, refuse_overflow
 from svmkit.maps.stored import counts, entry, real, reals, whole
 from svmkit.problem import PRECOMPUTED, Kernel
 
@@ -53,7 +54,7 @@ class NystroemMap:
             with np.errstate(over="ignore", invalid="ignore"):  # maps.refuse_infinite says what leaves float32's range
                 features[first:last] = columns.block(rows.part(first, last)) @ self.projection
 
-        for_pieces(rows.n, piece)
+        parallel.run_stretches(piece, rows.n, PIECE_ROWS)
         return features
 
     def pull_back(self, w: Floats) -> Floats:
