@@ -24,7 +24,7 @@ def gather(
     new_indices, new_data = np.empty(new_indptr[-1], np.int32), np.empty(new_indptr[-1], data.dtype)
     bits = np.dtype(f"u{data.itemsize}")
     arrays = starts, indices, data.view(bits), new_indptr, new_indices, new_data.view(bits)
-    n_pieces = max(1, min(parallel.threads(), int(new_indptr[-1]) // _PIECE_NONZEROS))
+    n_pieces = parallel.pieces_of(int(new_indptr[-1]), _PIECE_NONZEROS)
     parallel.run_ranges(lambda first, last: _copy[data.itemsize](first, last, *arrays), len(index), n_pieces)
     return new_indptr, new_indices, new_data
 

@@ -194,6 +194,11 @@ def unless(given_up: Callable[[], bool], work: Callable[[], T]) -> T | None:
         return None
 
 
+def pieces_of(size: int, least: int) -> int:
+    """How many pieces to cut work of ``size`` into, where no value depends on that: one a thread, of ``least`` each or more."""
+    return max(1, min(threads(), size // least))
+
+
 def run_ranges(work: Callable[[int, int], Any], n: int, n_pieces: int) -> None:
     """``run_pieces`` of ``work(first, last + 1)`` over ranges of 0 … n − 1 that are as long as each other."""
     cuts = [n * i // n_pieces for i in range(n_pieces + 1)]

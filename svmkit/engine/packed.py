@@ -6,7 +6,6 @@ anew, since the loops' work space has a place for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any
@@ -113,7 +112,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
             with np.errstate(over="ignore"):  # numbers beyond float32 are infinite in it; each thread is told for itself
                 np.multiply(rows.data[here], scale, out=data[here], casting="same_kind")  # in float64, rounded once
 
-        _by_pieces(indptr, multiply)
+        parallel.run_ranges(multiply, rows.n, parallel.pieces_of(len(data), _PIECE_NONZEROS))
     half = np.zeros(rows.n, dtype=real)
     if kernel.kind == RBF and layout.form == "binary":
         half[:] = 0.5 * np.diff(rows.indptr) * scale**2
@@ -126,7 +125,7 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
             else:
                 _halve_squares[real](indptr, data, r0, r1, skipped, half)
 
-        _by_pieces(indptr, halve)
+        parallel.run_ranges(halve, rows.n, parallel.pieces_of(len(data), _PIECE_NONZEROS))
     return Packed(
         real=real,
         form=layout.form,
@@ -142,11 +141,6 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         dense=len(layout.dense),
         differences=layout.differences,
     )
-
-
-def _by_pieces(indptr: Ints, work: Callable[[int, int], None]) -> None:
-    """Calls ``work(r0, r1)`` for pieces of the rows, on all threads."""
-    parallel.run_ranges(work, len(indptr) - 1, max(1, min(parallel.threads(), int(indptr[-1]) // _PIECE_NONZEROS)))
 
 
 def _with_dense_first(

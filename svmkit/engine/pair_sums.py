@@ -22,7 +22,7 @@ TILE = 32
 def pair_sums(parts: Floats, rho: Floats) -> Floats:
     """f of each pair i < j at each row, (n, pairs): parts[i, :, j − 1] + parts[j, :, i] − rho; ``parts`` (k, n, k − 1)."""
     out = np.empty((parts.shape[1], len(rho)))
-    n_pieces = min(parallel.threads(), 1 + out.size // _PIECE_SUMS)
+    n_pieces = parallel.pieces_of(out.size, _PIECE_SUMS)
     flat = parts.reshape(len(parts), -1)
     parallel.run_ranges(lambda first, last: _sums(flat, rho, first, last, out), len(out), n_pieces)
     return out
@@ -45,7 +45,7 @@ def pair_products(values: Floats, starts: Ints, tiles: Floats, rho: Floats, out:
     """out[r] (pairs,) = f of each pair i < j at row r: ``values[r]`` (n, support vectors) times the weights against j, added up
     over class i, and times those against i over class j, less rho. ``starts`` (k + 1,) is where each class begins.
     """
-    n_pieces, lines = min(parallel.threads(), 1 + out.size // _PIECE_SUMS), np.arange(values.shape[1], dtype=np.int32)
+    n_pieces, lines = parallel.pieces_of(out.size, _PIECE_SUMS), np.arange(values.shape[1], dtype=np.int32)
 
     def piece(first: int, last: int) -> None:
         _products(values, lines, starts, tiles, rho, first, last, np.empty(2 * TILE * TILE), out)
@@ -77,7 +77,7 @@ def _products(values: Any, lines: Any, starts: Any, tiles: Any, rho: Any, r0: An
 def count_votes(decisions: Floats, k: int) -> Ints:
     """(n, k): how many pairs each class wins at each row, the second class where f is not above 0; ``decisions`` (n, pairs)."""
     votes = np.zeros((len(decisions), k), np.int64)
-    n_pieces = min(parallel.threads(), 1 + decisions.size // _PIECE_SUMS)
+    n_pieces = parallel.pieces_of(decisions.size, _PIECE_SUMS)
     parallel.run_ranges(lambda first, last: _votes(decisions, first, last, votes), len(votes), n_pieces)
     return votes
 

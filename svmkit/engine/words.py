@@ -7,7 +7,6 @@ float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import e, log, sqrt
 from typing import Any, NamedTuple
 
@@ -96,7 +95,9 @@ def pack_words(rows: Rows, kernel: Kernel, units: float) -> Words:
     groups, words = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32)
     own = np.empty((rows.n, 2), np.int32)
     arrays = (rows.indptr, rows.indices, rows.data)
-    _by_pieces(rows, lambda r0, r1: _write(*arrays, r0, r1, units, kernel.kind == RBF, indptr, groups, words, own))
+    rest = units, kernel.kind == RBF, indptr, groups, words, own
+    n_pieces = parallel.pieces_of(len(rows.data), _PIECE_NONZEROS)
+    parallel.run_ranges(lambda r0, r1: _write(*arrays, r0, r1, *rest), rows.n, n_pieces)
     if kernel.kind == RBF:
         factor = max(-kernel.gamma / (log(2.0) * units**2), -_HUGE)
     else:
@@ -108,13 +109,10 @@ def _look_at(rows: Rows, units: float) -> tuple[Ints, float]:
     """Where each row's words start (n + 1,); the largest squared distance of a row from whole numbers, −1 for too far."""
     starts, off = np.zeros(rows.n + 1, np.int64), np.zeros(rows.n)
     arrays = (rows.indptr, rows.indices, rows.data)
-    _by_pieces(rows, lambda r0, r1: _look(*arrays, r0, r1, units, starts, off))
+    n_pieces = parallel.pieces_of(len(rows.data), _PIECE_NONZEROS)
+    parallel.run_ranges(lambda r0, r1: _look(*arrays, r0, r1, units, starts, off), rows.n, n_pieces)
     np.cumsum(starts, out=starts)
     return starts, -1.0 if off.min(initial=0.0) < 0.0 else float(off.max(initial=0.0))
-
-
-def _by_pieces(rows: Rows, work: Callable[[int, int], None]) -> None:
-    parallel.run_ranges(work, rows.n, max(1, min(rows.n, len(rows.data) // _PIECE_NONZEROS)))
 
 
 @compiled("void(i8[:], i4[:], f8[:], i8, i8, f8, i8[:], f8[:])")
