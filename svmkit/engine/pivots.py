@@ -18,12 +18,10 @@ and x, the step, is 0 on O. Many pivots make a new factor.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
-
 import numpy as np
 
 from svmkit.data import Floats, Ints
+from svmkit.engine.active import Variables
 from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import Packed
@@ -38,20 +36,10 @@ _BORDER_SHARE, _LEAST_BORDER = 0.25, 64
 _RIDGE = {"f4": 2.0**-21, "f8": 2.0**-44}
 
 
-class Start(NamedTuple):
-    """Where to begin: ``rows`` (m,) of the engine and their ``packed`` form; β, F and box, all (m,)."""
-
-    rows: Ints
-    packed: Packed
-    beta: Floats
-    F: Floats
-    lower: Floats
-    upper: Floats
-
-
-def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
-    """β and F of the minimum, its violation about eps or below, or as low as rounding lets it be; None where pivots do not
-    settle, K is indefinite or too many variables are free.
+def minimise(engine: Engine, start: Variables, rows: Ints, bias: bool, eps: float) -> tuple[Floats, Floats] | None:
+    """β and F (m,) of the minimum over the variables, which belong to ``rows`` (m,) of the engine and begin at ``start``; its
+    violation about eps or below, or as low as rounding lets it be. None where pivots do not settle, K is indefinite or too many
+    variables are free.
     """
     beta, F = start.beta.copy(), start.F.copy()
     side = np.where(beta >= start.upper, 1, np.where(beta <= start.lower, -1, 0))
@@ -60,7 +48,7 @@ def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floa
     factors, most, worst = 0, np.inf, np.inf
     for _ in range(_MOST_ROUNDS):
         edge = np.where(side > 0, start.upper, start.lower)
-        _move(engine, start, beta, F, np.flatnonzero((side != 0) & (beta != edge)), edge)
+        _move(engine, start.packed, rows, beta, F, np.flatnonzero((side != 0) & (beta != edge)), edge)
         free = np.flatnonzero(side == 0)
         if not 0 < len(free) <= MOST_FREE:
             return None
@@ -70,13 +58,13 @@ def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floa
                 return None
             system = None
         try:
-            system = system or _System(engine, start.rows, free)
+            system = system or _System(engine, rows, free)
             step, mu = system.solve(free, F, sum_before - float(beta.sum()) if bias else None)
         except NotDefinite:
             return None
         target = beta.copy()
         target[free] += step
-        _move(engine, start, beta, F, free, target)
+        _move(engine, start.packed, rows, beta, F, free, target)
         if not np.isfinite(mu):
             return None
         leave = (side == 0) & ((beta > start.upper) | (beta < start.lower))
@@ -93,22 +81,16 @@ def minimise(engine: Engine, start: Start, bias: bool, eps: float) -> tuple[Floa
     return None
 
 
-def _gain(start: Start, beta: Floats, F: Floats) -> float:
+def _gain(start: Variables, beta: Floats, F: Floats) -> float:
     """By how much the objective has fallen."""
     return 0.5 * float((start.F + F) @ (beta - start.beta))
 
 
-def _move(engine: Engine, start: Start, beta: Floats, F: Floats, some: Ints, target: Floats) -> None:
+def _move(engine: Engine, packed: Packed, rows: Ints, beta: Floats, F: Floats, some: Ints, target: Floats) -> None:
     """β of ``some`` variables to ``target``, F with it."""
     change = target[some] - beta[some]
-    engine.apply(start.packed, start.rows[some], -change, F)
+    engine.apply(packed, rows[some], -change, F)
     beta[some] = target[some]
-
-
-def _part(engine: Engine, rows: Ints, r0: int, r1: int, c0: int, c1: int) -> Floats:
-    """A block of K[rows, rows]."""
-    found: Floats = engine.block(rows[r0:r1], rows[c0:c1])
-    return found
 
 
 class _System:
@@ -121,7 +103,8 @@ class _System:
         self.place = np.full(len(rows), -1)
         self.place[free] = np.arange(len(free))
         self.ridge = _RIDGE[engine.packed.real] * float(np.sqrt(len(free))) * float(np.abs(engine.diagonal()).max())
-        self.factor = Factor(partial(_part, engine, rows[free]), len(free), self.ridge)
+        own = rows[free]
+        self.factor = Factor(lambda r0, r1, c0, c1: engine.block(own[r0:r1], own[c0:c1]), len(free), self.ridge)
         self.columns: dict[int, int] = {}  # variable → its column of ``border``
         self.border = np.empty((len(free), 0))  # L⁻¹B
 

@@ -320,11 +320,8 @@ def _work(state: State) -> float:
 
 def _newton(state: State) -> bool:
     """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
-    active = state.variables.active
-    start = pivots.Start(
-        state.variables.row_of[active.number], active.packed, active.beta, active.F, active.lower, active.upper
-    )
-    found = pivots.minimise(state.variables.engine, start, state.variables.bias, state.eps)
+    active, rows = state.variables.active, state.variables.row_of[state.variables.active.number]
+    found = pivots.minimise(state.variables.engine, active, rows, state.variables.bias, state.eps)
     state.pace.newton_was_tried()
     if found is None:
         return False

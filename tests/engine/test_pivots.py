@@ -11,18 +11,19 @@ from zoo import ill_conditioned, problem
 
 from svmkit.data import Floats
 from svmkit.engine import pivots
+from svmkit.engine.active import Variables
 from svmkit.engine.cholesky import Factor, NotDefinite
 from svmkit.engine.kernels import Engine
 from svmkit.problem import RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo
 
 
-def from_beta(case: Problem, beta: Floats) -> tuple[Engine, pivots.Start]:
+def from_beta(case: Problem, beta: Floats) -> tuple[Engine, Variables]:
     engine = Engine(case.rows, case.kernel, "f8")
     bounds = case.y * case.upper
     F = case.y - kernel_matrix(case) @ beta
     lower, upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-    return engine, pivots.Start(np.arange(case.n), engine.packed, beta, F, lower, upper)
+    return engine, Variables(np.arange(case.n), engine.packed, beta, F, lower, upper)
 
 
 def rough(case: Problem, eps: float) -> Floats:
@@ -45,7 +46,7 @@ def test_reaches_the_optimum(bias: Bias, share: float, monkeypatch: pytest.Monke
     K = kernel_matrix(case)
     start = rough(case, 0.05)
     engine, begin = from_beta(case, start)
-    found = pivots.minimise(engine, begin, bias == "free", 1e-6)
+    found = pivots.minimise(engine, begin, begin.number, bias == "free", 1e-6)
     assert found is not None
     beta, F = found
     assert (beta >= begin.lower).all()
@@ -62,7 +63,7 @@ def test_pivots_are_made_both_ways() -> None:
     """Some variables that were free end at an edge, and some that were not are free."""
     case = ill_conditioned(300, 30.0, "free")
     engine, begin = from_beta(case, rough(case, 0.05))
-    found = pivots.minimise(engine, begin, True, 1e-6)
+    found = pivots.minimise(engine, begin, begin.number, True, 1e-6)
     assert found is not None
     before = (begin.lower < begin.beta) & (begin.beta < begin.upper)
     after = (begin.lower < found[0]) & (found[0] < begin.upper)
@@ -74,13 +75,13 @@ def test_an_indefinite_kernel_is_left_alone() -> None:
     case = ill_conditioned(120, 1.0, "free", Kernel(SIGMOID, 0.5, -1.0))
     beta = np.where(np.arange(case.n) % 2 == 0, 0.5 * case.y, 0.0)
     engine, begin = from_beta(case, beta)
-    assert pivots.minimise(engine, begin, True, 1e-3) is None
+    assert pivots.minimise(engine, begin, begin.number, True, 1e-3) is None
 
 
 def test_nothing_free_is_nothing_to_do() -> None:
     case = ill_conditioned(50, 1.0, "free")
     engine, begin = from_beta(case, np.zeros(case.n))
-    assert pivots.minimise(engine, begin, True, 1e-3) is None
+    assert pivots.minimise(engine, begin, begin.number, True, 1e-3) is None
 
 
 def test_far_from_the_optimum_it_gives_up_or_is_right() -> None:
@@ -93,7 +94,7 @@ def test_far_from_the_optimum_it_gives_up_or_is_right() -> None:
         size[case.y > 0] *= size[case.y < 0].sum() / size[case.y > 0].sum()
         beta = np.clip(case.y * size, -5.0, 5.0)
         engine, begin = from_beta(case, beta)
-        found = pivots.minimise(engine, begin, True, 1e-6)
+        found = pivots.minimise(engine, begin, begin.number, True, 1e-6)
         outcomes.append(found is not None)
         if found is not None:
             assert (found[0] >= begin.lower).all()
@@ -119,7 +120,7 @@ def test_a_free_set_that_grows_too_large_is_given_up(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(pivots, "Factor", noted)
     monkeypatch.setattr(pivots, "MOST_FREE", n_free)
-    assert pivots.minimise(engine, begin, True, 1e-6) is None
+    assert pivots.minimise(engine, begin, begin.number, True, 1e-6) is None
     assert sizes == [n_free]
 
 
@@ -141,4 +142,4 @@ def test_singular_equations_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(pivots._System, "solve", singular)
     case = ill_conditioned(120, 30.0, "none")
     engine, begin = from_beta(case, rough(case, 0.05))
-    assert pivots.minimise(engine, begin, False, 1e-6) is None
+    assert pivots.minimise(engine, begin, begin.number, False, 1e-6) is None
