@@ -23,7 +23,7 @@ from svmkit.errors import UsageError
 #: A relative gap below −this is no rounding: the kernel is not positive semidefinite, and nothing is claimed.
 _NOISE = 1e-6
 #: So often, at most, is a gap looked at again that rounding has made too small.
-_MOST_LOOKS = 3
+_MOST_CHECKS = 3
 #: The share of the gap that ‖d‖²/2λ must make up, or directions of before are dropped.
 FRESH = 0.6
 #: A step is first tried at this many times the last one.
@@ -138,8 +138,8 @@ def relative_gap(f: float, bound: float) -> float:
 
 
 @dataclass
-class Looks:
-    """Looks at a gap by fresh kernel values, and what they have said: the run is ``done``; or has ``stalled``, since rounding
+class GapChecks:
+    """Checks of a gap by fresh kernel values, and what they have said: the run is ``done``; or has ``stalled``, since rounding
     hides the rest; or the kernel is ``indefinite``, and there is nothing to claim.
 
     ``bound`` is the best dual value that they have seen, at ``bound_at``.
@@ -161,7 +161,7 @@ class Looks:
         self.least, self.count = min(self.least, f), self.count + 1
         gap = relative_gap(f, self.bound)
         self.indefinite, self.done = gap < -_NOISE, -_NOISE <= gap <= eps
-        self.stalled = gap > eps and (self.count == _MOST_LOOKS or not gained)
+        self.stalled = gap > eps and (self.count == _MOST_CHECKS or not gained)
         return gap
 
 

@@ -6,7 +6,7 @@ same order with its place in the low bits, and integers are compared: five times
 
 Steps in a block keep its F in the precision of its K. In float32 that is half the memory, which then stays in the first-level
 cache, and twice the numbers to a register. F serves to choose steps and to end them: it comes less some number near those that
-matter (``centred``), and less another when these have moved far, so that what is rounded away is small against the violation.
+matter (``block_F``), and less another when these have moved far, so that what is rounded away is small against the violation.
 The caller has F from Δβ afterwards.
 """
 
@@ -71,7 +71,7 @@ _ORDERS: dict[str, Any] = {
 }
 
 
-def centred(F: Floats, middle: float, real: Real) -> NDArray[Any]:
+def block_F(F: Floats, middle: float, real: Real) -> NDArray[Any]:
     """F for steps in a block of precision ``real``: in float32 less ``middle``, between m and M; 0 for single coordinates."""
     if real == "f8":
         return F

@@ -35,7 +35,7 @@ import numpy as np
 
 from svmkit import parallel
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, Line, Looks, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, GapChecks, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
@@ -116,7 +116,7 @@ class _State:
     bound_at: Floats | None = None
     gap: float = np.nan
     steps: int = 0
-    looks: Looks = field(default_factory=Looks)
+    checks: GapChecks = field(default_factory=GapChecks)
     completed: bool = False
 
 
@@ -168,7 +168,7 @@ def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more iterations; one, while S grows: the next then takes longer than any before."""
     size = _size(state)
     for _ in range(budget):
-        if state.looks.done or state.looks.stalled or state.completed or _size(state) > size:
+        if state.checks.done or state.checks.stalled or state.completed or _size(state) > size:
             break
         state.steps += 1
         with parallel.leavable():
@@ -177,9 +177,9 @@ def advance(state: _State, budget: int) -> Progress:
         steps=state.steps,
         kernel_evaluations=state.gram.engine.evaluations,
         gap=state.gap,
-        done=state.looks.done,
+        done=state.checks.done,
         completed=state.completed,
-        stalled=state.looks.stalled,
+        stalled=state.checks.stalled,
         n_support=int(np.count_nonzero(state.alpha.coef)),
     )
 
@@ -369,11 +369,11 @@ def _look_again(state: _State) -> None:
     bound_at = np.zeros(s) if state.bound_at is None else state.bound_at
     alpha.response, K_bound = state.gram.products_in_float64(alpha.coef, bound_at)
     value = _dual_value(state, _Function(bound_at, K_bound))
-    state.gap = state.looks.take(_objective(state, alpha), value, bound_at, state.eps)
-    state.bound, state.bound_at = state.looks.bound, state.looks.bound_at
+    state.gap = state.checks.take(_objective(state, alpha), value, bound_at, state.eps)
+    state.bound, state.bound_at = state.checks.bound, state.checks.bound_at
     out_of_steps = state.steps >= state.options.iterations
-    state.completed = not (state.looks.done or state.looks.stalled) and (state.looks.indefinite or out_of_steps)
-    if not (state.looks.done or state.looks.stalled or state.completed):
+    state.completed = not (state.checks.done or state.checks.stalled) and (state.checks.indefinite or out_of_steps)
+    if not (state.checks.done or state.checks.stalled or state.completed):
         hinge = _hinges(state, alpha)
         state.at, state.hinge = alpha, _Function(hinge, state.gram.product(hinge))
         state.mean = _sum(1.0, state.hinge, 0.0, state.hinge)

@@ -279,7 +279,7 @@ def _block(state: State, m: float, M: float) -> Block:
         place=place,
         diagonal=qp.diagonal_of(state.K, len(place)) if state.by_need is None else state.by_need.diagonal,
         beta=active.beta[place],
-        F=qp.centred(active.F[place], 0.5 * (m + M) if state.variables.bias else 0.0, real),
+        F=qp.block_F(active.F[place], 0.5 * (m + M) if state.variables.bias else 0.0, real),
         lower=active.lower[place],
         upper=active.upper[place],
         up=aligned(len(place), real),

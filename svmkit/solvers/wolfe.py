@@ -29,7 +29,7 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, Line, Looks, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, LENGTHEN, GapChecks, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import KeptColumns, gram_engine
 from svmkit.engine.kernels import Engine, afresh
 from svmkit.engine.rng import permutation
@@ -105,7 +105,7 @@ class _State:
     gap: float = np.nan
     steps: int = 0
     iterations: int = 0
-    looks: Looks = field(default_factory=Looks)
+    checks: GapChecks = field(default_factory=GapChecks)
     completed: bool = False
     stalled: bool = False
 
@@ -148,7 +148,7 @@ def _check(options: Options) -> None:
 def advance(state: _State, budget: int) -> Progress:
     """At most ``budget`` more steps."""
     left = budget
-    while left > 0 and not (state.looks.done or state.completed or state.stalled):
+    while left > 0 and not (state.checks.done or state.completed or state.stalled):
         left -= 1
         state.steps += 1
         columns, state.todo = state.todo[:_COLUMNS], state.todo[_COLUMNS:]
@@ -161,7 +161,7 @@ def advance(state: _State, budget: int) -> Progress:
         steps=state.steps,
         kernel_evaluations=state.evaluations,
         gap=state.gap,
-        done=state.looks.done,
+        done=state.checks.done,
         completed=state.completed,
         stalled=state.stalled,
         n_support=int(np.count_nonzero(state.alpha)),
@@ -175,7 +175,7 @@ def solution(state: _State) -> Solution:
         square = float(state.v @ state.Kv)
         alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
-    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.looks.done else None, alpha=dual)
+    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.checks.done else None, alpha=dual)
 
 
 # --- an iteration ---------------------------------------------------------------------------------------------------------
@@ -228,11 +228,11 @@ def _look_again(state: _State) -> None:
     bound_at = np.zeros(n) if state.bound_at is None else state.bound_at
     (state.response, K_bound), evaluations = afresh(problem.rows, problem.kernel, state.alpha, bound_at)
     state.evaluations += evaluations
-    state.gap = state.looks.take(_objective(state), _dual_value(state, bound_at, K_bound), bound_at, state.eps)
-    state.bound, state.bound_at = state.looks.bound, state.looks.bound_at
-    state.stalled = state.looks.stalled
-    state.completed = not state.looks.done and (state.completed or state.looks.indefinite)
-    if state.looks.done or state.stalled or state.completed:
+    state.gap = state.checks.take(_objective(state), _dual_value(state, bound_at, K_bound), bound_at, state.eps)
+    state.bound, state.bound_at = state.checks.bound, state.checks.bound_at
+    state.stalled = state.checks.stalled
+    state.completed = not state.checks.done and (state.completed or state.checks.indefinite)
+    if state.checks.done or state.stalled or state.completed:
         return
     if state.columns.engine.packed.real == "f4":
         state.columns = KeptColumns(Engine(problem.rows, problem.kernel, "f8"), state.options.cache_mb)

@@ -139,7 +139,7 @@ def test_steps_keep_the_box_the_sum_and_F_and_climb(real: str, bias: bool) -> No
     exact = K[:n, :n].astype(np.float64)
     y = rng.choice([-1.0, 1.0], n)
     lower, upper = np.minimum(0.0, 3.0 * y), np.maximum(0.0, 3.0 * y)
-    beta, F = np.zeros(n), qp.centred(y.copy(), 0.0, real)
+    beta, F = np.zeros(n), qp.block_F(y.copy(), 0.0, real)
     eps, rounding = (1e-6, 1e-11) if real == "f8" else (1e-4, 1e-5)
     diagonal = np.ascontiguousarray(np.diagonal(K)[:n])
     loops = qp.pair_steps if bias else qp.coordinate_steps
@@ -176,7 +176,7 @@ def test_steps_in_float32_come_from_any_middle_and_go_as_far(bias: bool) -> None
     eps, climbed = 1e-3, []
     for real in ("f4", "f8"):
         held: Any = K.astype(real)
-        F, beta = qp.centred(y + middle, middle, real), np.zeros(n)  # type: ignore[arg-type]
+        F, beta = qp.block_F(y + middle, middle, real), np.zeros(n)  # type: ignore[arg-type]
         loops = qp.pair_steps if bias else qp.coordinate_steps
         work = qp.diagonal_of(held, n), F, beta, lower, upper, np.empty(n, real), np.empty(n, real)
         assert loops[real](held, *work, eps, 100_000) < 100_000
@@ -196,7 +196,7 @@ def test_steps_in_float32_go_on_where_the_middle_moves_far(shift: float) -> None
     X = rng.normal(size=(n, 20)) + 0.3 * y[:, None] + shift
     K = (X @ X.T).astype(np.float32)
     lower, upper = np.minimum(0.0, y), np.maximum(0.0, y)
-    F, beta = qp.centred(y.copy(), 0.0, "f4"), np.zeros(n)
+    F, beta = qp.block_F(y.copy(), 0.0, "f4"), np.zeros(n)
     work = F, beta, lower, upper, np.empty(n, np.float32), np.empty(n, np.float32)
     assert 1000 < qp.pair_steps["f4"](K, qp.diagonal_of(K, n), *work, eps, 100_000) < 100_000
     m, M = extremes(y - K.astype(np.float64) @ beta, beta, lower, upper)

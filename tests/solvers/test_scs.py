@@ -13,7 +13,7 @@ from zoo import named, points, problem, unbiased
 
 from svmkit.certificate import certify
 from svmkit.data import Floats
-from svmkit.engine.conjugate import Line, Looks, search
+from svmkit.engine.conjugate import GapChecks, Line, search
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
@@ -227,8 +227,8 @@ def test_a_look_that_catches_an_indefinite_kernel_ends_the_run(solver: Any) -> N
     case = replace(named("precomputed, indefinite"), bias="none")
     state = solver.start(case, solver.Options(), 1e-3, 0)
     while not solver.advance(state, 1).ended:
-        assert not state.looks.indefinite
-    assert state.looks.indefinite
+        assert not state.checks.indefinite
+    assert state.checks.indefinite
 
 
 def test_a_run_ends_where_the_radius_has_shrunk_to_nothing() -> None:
@@ -253,7 +253,7 @@ def test_no_point_is_accepted_that_the_larger_sample_gains_nothing_from() -> Non
 @pytest.mark.parametrize(("solver", "taken"), [(scs, "steps"), (wolfe, "iterations")])
 def test_looks_that_end_nothing_count_against_the_iterations(solver: Any, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one at the last iteration is the last."""
-    monkeypatch.setattr(Looks, "take", lambda self, f, bound, bound_at, eps: 1.0)
+    monkeypatch.setattr(GapChecks, "take", lambda self, f, bound, bound_at, eps: 1.0)
     state = solver.start(unbiased(60, 1.0), solver.Options(iterations=4), 1e9, 0)
     for _ in range(10):
         progress = solver.advance(state, 1)
