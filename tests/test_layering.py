@@ -191,7 +191,8 @@ def test_one_file_knows_how_many_cores_there_are(path: Path) -> None:
 def numba_lines(source: str) -> list[int]:
     """Lines that import numba at the top of a module, or anywhere in one that makes no intrinsics."""
     tree = ast.parse(source)
-    makes = any(isinstance(n, ast.ImportFrom) and "intrinsic" in [alias.name for alias in n.names] for n in tree.body)
+    makers = {"intrinsic", "for_widths"}
+    makes = any(isinstance(n, ast.ImportFrom) and makers & {alias.name for alias in n.names} for n in tree.body)
     inside = {line for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and makes for _, line in imports(n)}
     return [line for name, line in imports(tree) if name.partition(".")[0] == "numba" and line not in inside]
 

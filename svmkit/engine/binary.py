@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from svmkit._jit import ORDERED, both_precisions, compiled, helper, intrinsic
+from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit._store import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.columns import weighted
-from svmkit.engine.llvm import instruction, loop, splat
+from svmkit.engine.llvm import for_widths, instruction, loop, splat
 from svmkit.engine.vector import REGISTER_BYTES
 
 #: The CPU feature without which there are no such loops.
@@ -176,14 +176,6 @@ class _Bytes:
         return instruction(self.b, name, self.powers, arguments)
 
 
-byte_values_1 = intrinsic(lambda: _byte_values(1))
-byte_values_2 = intrinsic(lambda: _byte_values(2))
-byte_values_4 = intrinsic(lambda: _byte_values(4))
-few_values_1 = intrinsic(lambda: _byte_values(1, few=True))
-few_values_2 = intrinsic(lambda: _byte_values(2, few=True))
-few_values_4 = intrinsic(lambda: _byte_values(4, few=True))
-
-
 @cache
 def byte_places(real: str) -> Ints:
     """(256,): where in the table's lines the byte of each column lies."""
@@ -259,8 +251,8 @@ def _block_of(row_values: Any) -> Any:
     return block_binary
 
 
-_byte_row = _values_of(byte_values_1, byte_values_2, byte_values_4)
-_few_row = _values_of(few_values_1, few_values_2, few_values_4)
+_byte_row = _values_of(*for_widths(_byte_values, (1, 2, 4)).values())
+_few_row = _values_of(*for_widths(_byte_values, (1, 2, 4), few=True).values())
 _TABLE = "R[:], i8[:], u1[:, :], u1[:], R[:])"
 _APPLY = "void(i8, i8[:], i4[:], i8, i8, i8[:], i4[:], i8[:], f8[:], i8, f8[:, :], " + _TABLE
 _BLOCK = "void(i8[:], i4[:], i8[:], i8, i8, i8[:], i4[:], i8[:], i8, i8, R[:, :], " + _TABLE

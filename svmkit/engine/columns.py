@@ -9,24 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, compiled, helper
-from svmkit.engine.inner import (
-    pair_products_1,
-    pair_products_2,
-    pair_products_4,
-    pair_products_8,
-    pair_squares_1,
-    pair_squares_2,
-    pair_squares_4,
-    pair_squares_8,
-    row_products_1,
-    row_products_2,
-    row_products_4,
-    row_products_8,
-    weighted_sum_1,
-    weighted_sum_2,
-    weighted_sum_4,
-    weighted_sum_8,
-)
+from svmkit.engine import inner
 
 #: Signature pieces, R for the float type: kind, coef0, degree, lanes; packed rows; what apply and block then take.
 HEAD = "void(i8, R, i8, i8, "
@@ -82,9 +65,10 @@ def _by_width(one: Any, two: Any, four: Any, eight: Any) -> Any:
     return by_width
 
 
-row_products = _by_width(row_products_1, row_products_2, row_products_4, row_products_8)
-pair_products = _by_width(pair_products_1, pair_products_2, pair_products_4, pair_products_8)
-pair_squares = _by_width(pair_squares_1, pair_squares_2, pair_squares_4, pair_squares_8)
+row_products = _by_width(*inner.row_products.values())
+pair_products = _by_width(*inner.pair_products.values())
+pair_squares = _by_width(*inner.pair_squares.values())
+_sum_1, _sum_2, _sum_4, _sum_8 = inner.weighted_sum.values()
 
 
 @helper(ORDERED)
@@ -92,15 +76,15 @@ def weighted(lanes: Any, values: Any, n_columns: Any, weights: Any, w0: Any) -> 
     """Σ_c values[c] · weights[w0 + c]; both go on to 1, 2, 4 or a multiple of 8 registers, weights with zeros."""
     total, c = 0.0, 0
     while n_columns - c > 4 * lanes:
-        total += weighted_sum_8(values[c:], weights, w0 + c)
+        total += _sum_8(values[c:], weights, w0 + c)
         c += 8 * lanes
     left = n_columns - c
     if left > 2 * lanes:
-        total += weighted_sum_4(values[c:], weights, w0 + c)
+        total += _sum_4(values[c:], weights, w0 + c)
     elif left > lanes:
-        total += weighted_sum_2(values[c:], weights, w0 + c)
+        total += _sum_2(values[c:], weights, w0 + c)
     elif left > 0:
-        total += weighted_sum_1(values[c:], weights, w0 + c)
+        total += _sum_1(values[c:], weights, w0 + c)
     return total
 
 

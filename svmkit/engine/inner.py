@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import intrinsic
+from svmkit.engine.llvm import for_widths
 from svmkit.engine.vector import Vectors
 
 
@@ -29,19 +30,9 @@ def _row_values(registers: int) -> Any:
 
     @numba_intrinsic
     def row_values(
-        _ctx: Any,
-        W: Any,
-        indices: Any,
-        data: Any,
-        k0: Any,
-        k1: Any,
-        hx: Any,
-        h: Any,
-        kind: Any,
-        coef0: Any,
-        degree: Any,
+        _ctx: Any, W: Any, indices: Any, data: Any, k0: Any, k1: Any, hx: Any, h: Any, kind: Any, coef0: Any, degree: Any,
         out: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         real = data.dtype
         signature = types.void(W, indices, data, types.int64, types.int64, real, h, types.int64, real, types.int64, out)
 
@@ -220,29 +211,13 @@ def _weighted_sum(registers: int) -> Any:
     return weighted_sum
 
 
-row_values_1 = intrinsic(lambda: _row_values(1))
-row_values_2 = intrinsic(lambda: _row_values(2))
-row_values_4 = intrinsic(lambda: _row_values(4))
-row_values_8 = intrinsic(lambda: _row_values(8))
+#: Registers to a line of a table.
+WIDTHS = (1, 2, 4, 8)
+row_values = for_widths(_row_values, WIDTHS)
 pair_values_8 = intrinsic(lambda: _pair_values(8))
-pair_products_1 = intrinsic(lambda: _pair_products(1))
-pair_products_2 = intrinsic(lambda: _pair_products(2))
-pair_products_4 = intrinsic(lambda: _pair_products(4))
-pair_products_8 = intrinsic(lambda: _pair_products(8))
-pair_distances_1 = intrinsic(lambda: _pair_values(1, differences=True))
-pair_distances_2 = intrinsic(lambda: _pair_values(2, differences=True))
-pair_distances_4 = intrinsic(lambda: _pair_values(4, differences=True))
-pair_distances_8 = intrinsic(lambda: _pair_values(8, differences=True))
-pair_squares_1 = intrinsic(lambda: _pair_products(1, differences=True))
-pair_squares_2 = intrinsic(lambda: _pair_products(2, differences=True))
-pair_squares_4 = intrinsic(lambda: _pair_products(4, differences=True))
-pair_squares_8 = intrinsic(lambda: _pair_products(8, differences=True))
-row_products_1 = intrinsic(lambda: _row_products(1))
-row_products_2 = intrinsic(lambda: _row_products(2))
-row_products_4 = intrinsic(lambda: _row_products(4))
-row_products_8 = intrinsic(lambda: _row_products(8))
+pair_distances = for_widths(_pair_values, WIDTHS, differences=True)
+pair_products = for_widths(_pair_products, WIDTHS)
+pair_squares = for_widths(_pair_products, WIDTHS, differences=True)
+row_products = for_widths(_row_products, WIDTHS)
 kernel_values = intrinsic(_kernel_values)
-weighted_sum_1 = intrinsic(lambda: _weighted_sum(1))
-weighted_sum_2 = intrinsic(lambda: _weighted_sum(2))
-weighted_sum_4 = intrinsic(lambda: _weighted_sum(4))
-weighted_sum_8 = intrinsic(lambda: _weighted_sum(8))
+weighted_sum = for_widths(_weighted_sum, WIDTHS)

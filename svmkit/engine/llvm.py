@@ -68,6 +68,15 @@ def instruction(builder: Any, name: str, kind: Any, arguments: list[Any]) -> Any
     return builder.call(function, arguments)
 
 
+def for_widths(make: Callable[..., Any], widths: Sequence[int], **choices: Any) -> dict[int, Any]:
+    """By their number of registers, the intrinsics that ``make(registers, **choices)`` makes."""
+
+    def made(registers: int) -> Any:
+        return intrinsic(lambda: make(registers, **choices))
+
+    return {registers: made(registers) for registers in widths}
+
+
 def reinterpret(source: str, target: str) -> Any:
     """An intrinsic ``f(value)``: the bits of one machine type read as another of the same size."""
 

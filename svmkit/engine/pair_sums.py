@@ -11,12 +11,13 @@ from numpy import int64
 from svmkit import parallel
 from svmkit._jit import compiled
 from svmkit.data import Floats, Ints
-from svmkit.engine.inner import row_products_4
+from svmkit.engine.inner import row_products
 
 #: Neighbours in a line of the cache, and sums that a piece of the work holds at least.
 _LINE, _PIECE_SUMS = 8, 1 << 18
-#: Classes that are taken together: as many as ``row_products_4`` has columns.
+#: Classes that are taken together: as many as ``_row_products`` has columns.
 TILE = 32
+_row_products = row_products[4]
 
 
 def pair_sums(parts: Floats, rho: Floats) -> Floats:
@@ -64,9 +65,9 @@ def _products(values: Any, lines: Any, starts: Any, tiles: Any, rho: Any, r0: An
             for r in range(r0, r1):
                 sums[:] = 0.0
                 for i in range(i0, i1):
-                    row_products_4(against_j, lines, values[r], starts[i], starts[i + 1], n, sums, (i - i0) * TILE)
+                    _row_products(against_j, lines, values[r], starts[i], starts[i + 1], n, sums, (i - i0) * TILE)
                 for j in range(j0, j1):
-                    row_products_4(against_i, lines, values[r], starts[j], starts[j + 1], n, sums, (TILE + j - j0) * TILE)
+                    _row_products(against_i, lines, values[r], starts[j], starts[j + 1], n, sums, (TILE + j - j0) * TILE)
                 for i in range(i0, i1):
                     at = i * (2 * k - i - 1) // 2 - i - 1
                     for j in range(max(j0, i + 1), j1):

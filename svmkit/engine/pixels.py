@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from svmkit._jit import ORDERED, both_precisions, helper, intrinsic
+from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import weighted
-from svmkit.engine.llvm import instruction, loop, splat
+from svmkit.engine.llvm import for_widths, instruction, loop, splat
 from svmkit.engine.vector import REGISTER_BYTES, Vectors
 from svmkit.engine.words import BYTES
 
@@ -126,10 +126,7 @@ class _Sums:
         return found
 
 
-pixel_values_1 = intrinsic(lambda: _pixel_values(1))
-pixel_values_2 = intrinsic(lambda: _pixel_values(2))
-pixel_values_4 = intrinsic(lambda: _pixel_values(4))
-pixel_values_8 = intrinsic(lambda: _pixel_values(8))
+_values_1, _values_2, _values_4, _values_8 = for_widths(_pixel_values, (1, 2, 4, 8)).values()
 
 #: The word of absent features, as a column has it: each number less o.
 _NONE = -0x7F7F7F80 if BYTES else 0
@@ -157,13 +154,13 @@ def _values(
     """K(row r, columns) into ``values``: as many registers as hold ``n_columns``."""
     k0, k1, start = indptr[r], indptr[r + 1], own[r, 0]
     if BYTES and n_columns > 4 * SUMS:
-        pixel_values_8(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
+        _values_8(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
     elif n_columns > 2 * SUMS:
-        pixel_values_4(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
+        _values_4(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
     elif n_columns > SUMS:
-        pixel_values_2(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
+        _values_2(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
     else:
-        pixel_values_1(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
+        _values_1(W, starts, groups, words, k0, k1, start, factor, kind, coef0, degree, values)
 
 
 def _apply_pixels(

@@ -10,21 +10,7 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, scatter
-from svmkit.engine.inner import (
-    pair_distances_1,
-    pair_distances_2,
-    pair_distances_4,
-    pair_distances_8,
-    pair_values_8,
-    row_values_1,
-    row_values_2,
-    row_values_4,
-    row_values_8,
-    weighted_sum_1,
-    weighted_sum_2,
-    weighted_sum_4,
-    weighted_sum_8,
-)
+from svmkit.engine.inner import WIDTHS, pair_distances, pair_values_8, row_values, weighted_sum
 
 
 @helper(ORDERED)
@@ -181,58 +167,23 @@ def _block_of(one: Any, two: Any, four: Any, eight: Any) -> Any:
     return block_table
 
 
-block_4 = _block_loop(row_values_4, 4)
-block_8 = _block_loop(row_values_8, 8)
-_SIGNATURES = (
-    HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + "R[:, :], R[:], R[:])",
-    HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + "R[:, :], R[:], R[:])",
-)
-apply_table = both_precisions(
-    _apply_of(
-        _product_loop(row_values_1, weighted_sum_1),
-        _product_loop(row_values_2, weighted_sum_2),
-        _product_loop(row_values_4, weighted_sum_4),
-        _product_loop(row_values_8, weighted_sum_8),
-    ),
-    _SIGNATURES[0],
-)
-block_table = both_precisions(
-    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, block_8), _SIGNATURES[1]
-)
+apply_1, apply_2, apply_4, apply_8 = (_product_loop(row_values[n], weighted_sum[n]) for n in WIDTHS)
+block_1, block_2, block_4, block_8 = (_block_loop(row_values[n], n) for n in WIDTHS)
+_APPLY = HEAD + "i8, " + PACKED + "i8, i8, " + APPLY + "R[:, :], R[:], R[:])"
+_BLOCK = HEAD + "i8, " + PACKED + "i8[:], i8, i8, " + BLOCK + "R[:, :], R[:], R[:])"
+apply_table = both_precisions(_apply_of(apply_1, apply_2, apply_4, apply_8), _APPLY)
+block_table = both_precisions(_block_of(block_1, block_2, block_4, block_8), _BLOCK)
 #: The same where there are dense features.
 apply_pairs = both_precisions(
-    _apply_of(
-        _product_loop(row_values_1, weighted_sum_1),
-        _product_loop(row_values_2, weighted_sum_2),
-        _product_loop(row_values_4, weighted_sum_4),
-        _pair_product_loop(pair_values_8, weighted_sum_8),
-    ),
-    _SIGNATURES[0],
-    name="apply_pairs",
+    _apply_of(apply_1, apply_2, apply_4, _pair_product_loop(pair_values_8, weighted_sum[8])), _APPLY, name="apply_pairs"
 )
 block_pairs = both_precisions(
-    _block_of(_block_loop(row_values_1, 1), _block_loop(row_values_2, 2), block_4, _pair_block_loop(pair_values_8, 8)),
-    _SIGNATURES[1],
-    name="block_pairs",
+    _block_of(block_1, block_2, block_4, _pair_block_loop(pair_values_8, 8)), _BLOCK, name="block_pairs"
 )
 #: Where squares of the dense features' differences take the place of their products.
 apply_distances = both_precisions(
-    _apply_of(
-        _pair_product_loop(pair_distances_1, weighted_sum_1),
-        _pair_product_loop(pair_distances_2, weighted_sum_2),
-        _pair_product_loop(pair_distances_4, weighted_sum_4),
-        _pair_product_loop(pair_distances_8, weighted_sum_8),
-    ),
-    _SIGNATURES[0],
-    name="apply_distances",
+    _apply_of(*(_pair_product_loop(pair_distances[n], weighted_sum[n]) for n in WIDTHS)), _APPLY, name="apply_distances"
 )
 block_distances = both_precisions(
-    _block_of(
-        _pair_block_loop(pair_distances_1, 1),
-        _pair_block_loop(pair_distances_2, 2),
-        _pair_block_loop(pair_distances_4, 4),
-        _pair_block_loop(pair_distances_8, 8),
-    ),
-    _SIGNATURES[1],
-    name="block_distances",
+    _block_of(*(_pair_block_loop(pair_distances[n], n) for n in WIDTHS)), _BLOCK, name="block_distances"
 )

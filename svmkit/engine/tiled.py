@@ -13,11 +13,12 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import APPLY, BLOCK, HEAD, PACKED, pair_products, pair_squares, row_products, scatter
-from svmkit.engine.inner import kernel_values, weighted_sum_1
+from svmkit.engine.inner import kernel_values, weighted_sum
 
 #: Rows that go through the tiles together, and features to a tile.
 CHUNK_ROWS = 32
 TILE_FEATURES = 64
+_sum_1 = weighted_sum[1]
 
 
 def _chunk_of(pair_products: Any) -> Any:
@@ -72,7 +73,7 @@ def _apply_of(chunk_values: Any) -> Any:
                     for j in range(out.shape[1]):
                         total = 0.0
                         for c in range(0, width, lanes):
-                            total += weighted_sum_1(sums[(i - i0) * width + c :], weights, j * stride + c0 + c)
+                            total += _sum_1(sums[(i - i0) * width + c :], weights, j * stride + c0 + c)
                         out[i, j] += total
 
     return apply_tiled
