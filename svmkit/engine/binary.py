@@ -26,7 +26,7 @@ from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit._store import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.columns import weighted
-from svmkit.engine.llvm import for_widths, instruction, loop, splat
+from svmkit.engine.llvm import for_widths, instruction, length_of_lines, loop, opened, splat
 from svmkit.engine.vector import REGISTER_BYTES
 
 #: The CPU feature without which there are no such loops.
@@ -49,7 +49,6 @@ def _byte_values(registers: int, few: bool = False) -> Any:
     features, ``powers`` (32,) and ``out`` (columns,) of one float type.
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -57,10 +56,8 @@ def _byte_values(registers: int, few: bool = False) -> Any:
         signature = types.void(W, ones, indices, types.int64, types.int64, powers, out)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            table, counts, features, factors, target = (
-                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 5, 6)
-            )
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            table, counts, features, factors, target = opened(context, builder, sig, args, (0, 1, 2, 5, 6))
+            line_length = length_of_lines(builder, table)
             vec = _Bytes(builder, powers.dtype.bitwidth)
             sums = vec.own_counts(counts.data, builder.sub(args[4], args[3]), registers)
             sums = vec.add_lines(table.data, line_length, features.data, args[3], args[4], sums)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import intrinsic
-from svmkit.engine.llvm import for_widths
+from svmkit.engine.llvm import for_widths, length_of_lines, opened
 from svmkit.engine.vector import Vectors
 
 
@@ -25,7 +25,6 @@ def _row_values(registers: int) -> Any:
     ``data`` share one float type; ``kind`` as in problem.py.
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -38,16 +37,11 @@ def _row_values(registers: int) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, real.bitwidth, registers)
-            pointer = [
-                context.make_array(t)(context, builder, a).data if isinstance(t, types.Array) else a
-                for t, a in zip(sig.args, args, strict=True)
-            ]
-            w_array = context.make_array(sig.args[0])(context, builder, args[0])
-            line_length = cgutils.unpack_tuple(builder, w_array.shape)[1]  # type: ignore[no-untyped-call]
+            table, features, values, norms, target = opened(context, builder, sig, args, (0, 1, 2, 6, 10))
+            line_length = length_of_lines(builder, table)
             zeros = [vec.splat(0.0)] * registers
-            _, sums = vec.inner_products(pointer[0], line_length, pointer[1], pointer[2], args[3], args[4], None, zeros)
-            values = vec.kernel(sums, hx=args[5], h=pointer[6], kind=args[7], coef0=args[8], degree=args[9])
-            vec.store(values, pointer[10])
+            _, sums = vec.inner_products(table.data, line_length, features.data, values.data, args[3], args[4], None, zeros)
+            vec.store(vec.kernel(sums, hx=args[5], h=norms.data, kind=args[7], coef0=args[8], degree=args[9]), target.data)
             return context.get_dummy_value()
 
         return signature, generate
@@ -63,7 +57,6 @@ def _pair_values(registers: int, differences: bool = False) -> Any:
     squares lose no digits to them.
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -76,10 +69,8 @@ def _pair_values(registers: int, differences: bool = False) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, real.bitwidth, registers)
-            table, features, values, norms, first, second = (
-                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 2, 3, 10, 14, 15)
-            )
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            table, features, values, norms, first, second = opened(context, builder, sig, args, (0, 2, 3, 10, 14, 15))
+            line_length = length_of_lines(builder, table)
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 7)]
             zeros = [vec.splat(0.0)] * registers
 
@@ -112,7 +103,6 @@ def _pair_products(registers: int, differences: bool = False) -> Any:
     data[k] and data[l], to their inner products at ``x`` and ``y``, their own sum first; or takes off squared differences.
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -122,8 +112,8 @@ def _pair_products(registers: int, differences: bool = False) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, sums.dtype.bitwidth, registers)
-            table, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 3, 6))
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            table, values, buffer = opened(context, builder, sig, args, (0, 3, 6))
+            line_length = length_of_lines(builder, table)
             start = builder.gep(table.data, [builder.mul(args[1], line_length)])
             starts = [builder.gep(values.data, [args[i]]) for i in (4, 5)]
             zeros = [vec.splat(0.0)] * registers
@@ -142,7 +132,6 @@ def _row_products(registers: int) -> Any:
     ``limit``, to its inner products at ``place``, their own sum first; returns where it stopped, at most k1.
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -151,8 +140,8 @@ def _row_products(registers: int) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, sums.dtype.bitwidth, registers)
-            table, features, values, buffer = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 6))
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            table, features, values, buffer = opened(context, builder, sig, args, (0, 1, 2, 6))
+            line_length = length_of_lines(builder, table)
             mine = builder.gep(buffer.data, [args[7]])
             zeros = [vec.splat(0.0)] * registers
             stopped, added = vec.inner_products(
@@ -180,8 +169,8 @@ def _kernel_values() -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, real.bitwidth, 1)
-            arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 4)]
-            data, norms = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[2]])
+            values, halves = opened(context, builder, sig, args, (0, 4))
+            data, norms = builder.gep(values.data, [args[1]]), builder.gep(halves.data, [args[2]])
             sums = [vec.load(data, i) for i in range(vec.count)]
             vec.store(vec.kernel(sums, hx=args[3], h=norms, kind=args[5], coef0=args[6], degree=args[7]), data)
             return context.get_dummy_value()
@@ -202,9 +191,8 @@ def _weighted_sum(registers: int) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vec = Vectors(builder, values.dtype.bitwidth, registers)
-            data = context.make_array(sig.args[0])(context, builder, args[0]).data
-            factors = context.make_array(sig.args[1])(context, builder, args[1]).data
-            return vec.dot64(data, builder.gep(factors, [args[2]]))
+            data, factors = opened(context, builder, sig, args, (0, 1))
+            return vec.dot64(data.data, builder.gep(factors.data, [args[2]]))
 
         return signature, generate
 

@@ -1,4 +1,4 @@
-"""Pieces of LLVM IR that several files share: a number in every lane, a loop, an instruction, bits read as another type."""
+"""Pieces of LLVM IR that several files share: a number in every lane, a loop, an instruction, arrays, bits read anew."""
 
 from __future__ import annotations
 
@@ -66,6 +66,18 @@ def instruction(builder: Any, name: str, kind: Any, arguments: list[Any]) -> Any
     signature = ir.FunctionType(kind, [argument.type for argument in arguments])
     function = builder.module.globals.get(name) or ir.Function(builder.module, signature, name)
     return builder.call(function, arguments)
+
+
+def opened(context: Any, builder: Any, sig: Any, args: Any, places: Sequence[int]) -> list[Any]:
+    """An intrinsic's arguments at these places, which are arrays, as structures with ``data``, a pointer, and ``shape``."""
+    return [context.make_array(sig.args[place])(context, builder, args[place]) for place in places]
+
+
+def length_of_lines(builder: Any, table: Any) -> Any:
+    """Numbers to a line of an array (lines, columns) that is ``opened``."""
+    from numba.core import cgutils
+
+    return cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
 
 
 def for_widths(make: Callable[..., Any], widths: Sequence[int], **choices: Any) -> dict[int, Any]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from svmkit._jit import ORDERED, both_precisions, helper
 from svmkit.engine.columns import weighted
-from svmkit.engine.llvm import for_widths, instruction, loop, splat
+from svmkit.engine.llvm import for_widths, instruction, length_of_lines, loop, opened, splat
 from svmkit.engine.vector import REGISTER_BYTES, Vectors
 from svmkit.engine.words import BYTES
 
@@ -38,7 +38,6 @@ def _pixel_values(registers: int) -> Any:
     ``out`` (columns,) of any float type; ``start``, ``factor`` and so on as in ``Words`` (words.py).
     """
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic as numba_intrinsic
 
     @numba_intrinsic
@@ -50,10 +49,8 @@ def _pixel_values(registers: int) -> Any:
         signature = types.void(W, starts, groups, words, i8, i8, types.int32, real, i8, real, i8, out)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            table, begun, places, bytes_, target = (
-                context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 2, 3, 11)
-            )
-            line_length = cgutils.unpack_tuple(builder, table.shape)[1]  # type: ignore[no-untyped-call]
+            table, begun, places, bytes_, target = opened(context, builder, sig, args, (0, 1, 2, 3, 11))
+            line_length = length_of_lines(builder, table)
             vec = Vectors(builder, real.bitwidth, registers * real.bitwidth // 32)
             sums = _Sums(builder, registers)
             products = sums.products(table.data, line_length, places.data, bytes_.data, args[4], args[5])
