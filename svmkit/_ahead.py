@@ -25,8 +25,8 @@ FIRST = (
     "svmkit.io.texts._lines",
     "svmkit.io.doubles._significant",
     "svmkit.io.texts._by_rows",
-    "svmkit.engine.qp._extremes",
-    "svmkit.engine.qp._choose_block",
+    "svmkit.engine.qp.extremes",
+    "svmkit.engine.qp.choose_block",
 )
 #: With ``-m`` modules would be looked for in the user's folder first.
 _BEGIN = r"import sys; sys.path[:] = sys.argv.pop(1).split('\n'); from svmkit._ahead import main; main(sys.argv[1:])"

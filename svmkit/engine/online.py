@@ -68,6 +68,8 @@ _TAU = 1e-12
 _IDLE, _IDLE_A_MEMBER, _NEARER = 10_000, 100, 0.8
 #: The share of a step, and of a bound, by which only rounding keeps α from that bound.
 _NEAR_BY_STEP, _NEAR_BY_BOUND = 1e-12, 2.0**-50
+#: The types of ``reals, slots, kept, slot_of, counts, numbers``.
+_SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
 _STRETCH = 256
 
@@ -341,7 +343,8 @@ def _adopt(
         counts[AT] += 1
 
 
-def _refresh(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
+@compiled(f"void({_SLOTS})", ORDERED)
+def refresh(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
     """Everything that follows from α and g, which others have changed; then members that cannot violate leave."""
     for s in range(counts[TOP]):
         if slot_of[slots[ROW, s]] == s:
@@ -359,10 +362,8 @@ def _respond(values: Any, alpha: Any, top: Any, out: Any) -> None:
                 out[p] += a * float64(values[s, p])
 
 
-_SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"
 learn = both_precisions(_learn, f"i8(R[:, :], R[:, :], R[:, :], i8, f8[:, :], i8[:, :], {_SLOTS}, i8, i8)")
 adopt = both_precisions(
     _adopt, "void(R[:, :], R[:, :], i8, f8[:, :], i8[:, :], f8[:, :], i8[:, :], i8[:], i8[:], f8[:], f8[:])"
 )
 respond = both_precisions(_respond, "void(R[:, :], f8[:], i8, f8[:])")
-refresh = compiled(f"void({_SLOTS})", ORDERED)(_refresh)

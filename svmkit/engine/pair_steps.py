@@ -34,7 +34,7 @@ UP, LOW = 1, 2
 FREE = UP | LOW
 
 #: Entries of ``counts``.
-STEPS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS = range(9)
+STEPS, ACTIVE, COUNTDOWN, UNSHRUNK, SHRINKING, PHASE, FIRST, SECOND, N_EVENTS, N_COUNTS = range(10)
 #: Values of ``counts[PHASE]``.
 FRESH, RUNNING, OPTIMAL, CAPPED = range(4)
 #: Entries of ``numbers``.

@@ -43,6 +43,8 @@ _WINDOW_MIDDLE, _WINDOW_END = (float32(times * 4.0 * LARGEST_BLOCK * _WINDOW_EPS
 _INNER_SHARE, _LEAST_SHARE = 0.1, 2.0**-16
 _TAU = 1e-12
 _LEVELS = 1024
+#: The types of F, β and its box.
+_V = "f8[:], f8[:], f8[:], f8[:], "
 
 
 _float64_bits = reinterpret("float64", "int64")
@@ -94,7 +96,8 @@ def diagonal_of(K: NDArray[Any], n: int) -> NDArray[Any]:
     return room
 
 
-def _extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
+@compiled(f"void({_V}f8[:])", ORDERED)
+def extremes(F: Any, beta: Any, lower: Any, upper: Any, out: Any) -> None:
     """out[0] = m, the largest F over up; out[1] = M, the smallest over low; ∓1e300 where the set is empty.
 
     F that overflowing kernel values made nan is left out.
@@ -148,7 +151,8 @@ def _take_highest(level: Any, other: Any, wanted: Any, chosen: Any, n: Any) -> A
     return n
 
 
-def _choose_block(
+@compiled(f"i8({_V}i8[:], i8, f8, f8, f8, i4[:], i4[:], i8[:])", ORDERED)
+def choose_block(
     F: Any, beta: Any, lower: Any, upper: Any, previous: Any, size: Any, up_edge: Any, low_edge: Any, width: Any,
     rises: Any, falls: Any, chosen: Any,
 ) -> Any:  # fmt: skip
@@ -356,9 +360,6 @@ def _ordered_steps(K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: 
     return moved
 
 
-_V = "f8[:], f8[:], f8[:], f8[:], "
-extremes = compiled(f"void({_V}f8[:])", ORDERED)(_extremes)
-choose_block = compiled(f"i8({_V}i8[:], i8, f8, f8, f8, i4[:], i4[:], i8[:])", ORDERED)(_choose_block)
 pair_steps = {real: _at_hand_steps(pair_steps_over, real) for real in _ORDERS}
 coordinate_steps = {real: _at_hand_steps(coordinate_steps_over, real) for real in _ORDERS}
 ordered_steps = both_precisions(_ordered_steps, f"i8(R[:, :], f8[:], {_V}i8[:], i8, i8)")

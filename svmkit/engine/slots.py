@@ -30,8 +30,7 @@ OWNER, DONE, TICK, FREE_ROW = range(4)
 #: extremes; of more than MOST_MEMBERS one, LEAVING, goes. IDLE steps for the example under way have not brought the extremes
 #: much nearer than NEAREST.
 (TOP, N_FREE, N_ZEROS, SIZE, N_JOINED, N_STAGED, AT, PHASE, FIRST, SECOND, TOP_UP, TOP_LOW, TIME, N_FREE_ROWS, STEPS,
- EVALUATIONS, MOST_MEMBERS, LEAVING, IDLE) = range(19)  # fmt: skip
-N_COUNTS = 19
+ EVALUATIONS, MOST_MEMBERS, LEAVING, IDLE, N_COUNTS) = range(20)  # fmt: skip
 MOST, LEAST, EPS, DELTA_MAX, NEAREST = range(5)
 HUGE = 1e300
 LATER = 1 << 62
@@ -60,18 +59,9 @@ def settle(s: Any, reals: Any, slots: Any, counts: Any) -> None:
 
 @helper()
 def join(
-    p: Any,
-    g: Any,
-    stage: Any,
-    Q: Any,
-    first: Any,
-    examples: Any,
-    staged: Any,
-    reals: Any,
-    slots: Any,
-    slot_of: Any,
+    p: Any, g: Any, stage: Any, Q: Any, first: Any, examples: Any, staged: Any, reals: Any, slots: Any, slot_of: Any,
     counts: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     """Gives staged example p a slot, with α = 0; returns it."""
     if counts[N_FREE] > 0:
         counts[N_FREE] -= 1
@@ -170,7 +160,8 @@ def _put_row(K: Any, values: Any, s: Any, slots: Any, kept: Any, counts: Any) ->
         K[place, t] = values[t]
 
 
-def _close_stage(staged: Any, slots: Any, kept: Any, counts: Any) -> Any:
+@compiled("i8(i8[:, :], i8[:, :], i8[:, :], i8[:])")
+def close_stage(staged: Any, slots: Any, kept: Any, counts: Any) -> Any:
     """Gives members whose rows are staged places in the store; returns how many they are, listed in STAYED.
 
     ``spread`` then does the rest; until then DONE of such a place is −1 − p, p staged, and of others 0.
@@ -205,5 +196,4 @@ def _spread(K: Any, stage: Any, staged: Any, kept: Any, top: Any, n: Any, first:
 
 
 put_row = both_precisions(_put_row, "void(R[:, :], R[:], i8, i8[:, :], i8[:, :], i8[:])")
-close_stage = compiled("i8(i8[:, :], i8[:, :], i8[:, :], i8[:])")(_close_stage)
 spread = both_precisions(_spread, "void(R[:, :], R[:, :], i8[:, :], i8[:, :], i8, i8, i8, i8)")

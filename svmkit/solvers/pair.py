@@ -78,7 +78,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     reference = prepare(problem.rows, problem.kernel)
     m = len(dual.sign)
     order = _svm_trains_order(dual)
-    counts = np.zeros(9, dtype=np.int64)
+    counts = np.zeros(loops.N_COUNTS, dtype=np.int64)
     counts[loops.ACTIVE], counts[loops.COUNTDOWN], counts[loops.SHRINKING] = m, min(m, 1000) + 1, options.shrinking
     return State(
         problem=problem,
