@@ -18,8 +18,8 @@ from typing import Any
 
 from numpy import uint64
 
-from svmkit._jit import ORDERED, compiled, helper
-from svmkit.engine.linear import ADD, DOT, ENDS, ROWS, SMALLEST_SCALE, own_units
+from svmkit._jit import ORDERED, helper
+from svmkit.engine.linear import ADD, DOT, ENDS, SMALLEST_SCALE, both_forms, own_units
 from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 
 #: Places in ``sums``: w = scale·v; S; ‖v‖²; the sum of the averaged iterates' weights; b; its weighted sum.
@@ -167,19 +167,5 @@ def _stream_loop(dot_row: Any, add_row: Any) -> Any:
 
 
 #: By the form of the rows; the arguments are those of the loops above.
-steps = {
-    form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8, f8, f8, i8, i8)",
-        ORDERED,
-        name=f"steps_{form}",
-    )(_steps_loop(ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]))
-    for form, rows in ROWS.items()
-}
-stream = {
-    form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, f8, f8, i8, i8, i8, f8[:])",
-        ORDERED,
-        name=f"stream_{form}",
-    )(_stream_loop(DOT[form], ADD[form]))
-    for form, rows in ROWS.items()
-}
+steps = both_forms(_steps_loop, f"void(ROWS, {'f8[:], ' * 8}i8[:], f8, f8, f8, i8, i8)", "steps", ENDS, DOT, ADD, ASK_FOR_ROW)
+stream = both_forms(_stream_loop, f"void(ROWS, {'f8[:], ' * 7}f8, f8, f8, i8, i8, i8, f8[:])", "stream", DOT, ADD)

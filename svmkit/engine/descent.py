@@ -195,7 +195,7 @@ def _descend(sweep: Any, settle: Any) -> Any:
 
 def _compiled(name: str, rows: str, ends: Any, dot: Any, add: Any, ask_for_row: Any) -> Any:
     loop = _descend(_sweep(ends, dot, add, ask_for_row), _settle(ends, dot, add, ask_for_row))
-    return compiled(f"i8({rows}f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{name}")(loop)
+    return compiled(f"i8({rows}, f8[:, :], i8[:], i8[:], f8[:], i8, f8, i8, i8, i8, f8[:])", name=f"descend_{name}")(loop)
 
 
 _loops = {form: _compiled(form, rows, ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]) for form, rows in ROWS.items()}

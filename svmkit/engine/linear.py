@@ -7,6 +7,7 @@ the loops take half as long again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from numpy import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit._jit import ORDERED, REASSOCIATED, compiled, helper
+from svmkit._jit import ORDERED, REASSOCIATED, Compiled, compiled, helper
 from svmkit.data import Floats, Ints, Rows
 
 #: Arguments ``indptr, indices, data`` of rows in either form.
-ROWS = {"sparse": "i8[:], i4[:], f8[:], ", "dense": "i8[:], i4[:], f4[:], "}
+ROWS = {"sparse": "i8[:], i4[:], f8[:]", "dense": "i8[:], i4[:], f4[:]"}
 
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
 #: Rows a thread takes at least.
@@ -111,6 +112,14 @@ DOT = {"sparse": dot_row, "dense": dot_dense}
 ADD = {"sparse": add_row, "dense": add_dense}
 
 
+def both_forms(loop_of: Callable[..., Any], signature: str, name: str, *parts: dict[str, Any]) -> dict[str, Compiled]:
+    """The loops that ``loop_of`` makes of each of ``parts`` for rows in either form; ROWS in the signature: theirs."""
+    return {
+        form: compiled(signature.replace("ROWS", rows), ORDERED, f"{name}_{form}")(loop_of(*(part[form] for part in parts)))
+        for form, rows in ROWS.items()
+    }
+
+
 #: Where steps keep w = scale·v: below this scale v is put in w's own units, which costs a pass over v. Each step that a
 #: projection shortens makes S·v − late lose digits, at most those of 1/SMALLEST_SCALE.
 SMALLEST_SCALE = 1e-3
@@ -164,14 +173,8 @@ def _dots_loop(dot: Any) -> Any:
     return dots_loop
 
 
-_fold = {
-    form: compiled(f"void({rows}i8, i8, f8[:], f8[:])", ORDERED, name=f"fold_{form}")(_fold_loop(ADD[form]))
-    for form, rows in ROWS.items()
-}
-_dots = {
-    form: compiled(f"void({rows}i8, i8, f8[:], f8[:])", ORDERED, name=f"dots_{form}")(_dots_loop(DOT[form]))
-    for form, rows in ROWS.items()
-}
+_fold = both_forms(_fold_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "fold", ADD)
+_dots = both_forms(_dots_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "dots", DOT)
 
 
 def fold(rows: Rows, weights: Floats, width: int) -> Floats:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from numpy import uint64
 
-from svmkit._jit import ORDERED, both_precisions, compiled, helper
-from svmkit.engine.linear import ADD, DOT, ENDS, ROWS, SMALLEST_SCALE, own_units
+from svmkit._jit import ORDERED, both_precisions, helper
+from svmkit.engine.linear import ADD, DOT, ENDS, SMALLEST_SCALE, both_forms, own_units
 from svmkit.engine.prefetch import ASK_FOR_ROW, prefetch
 
 #: How iterates are averaged.
@@ -191,14 +191,9 @@ def _linear_loop(ends: Any, dot_row: Any, add_row: Any, ask_for_row: Any) -> Any
 
 
 #: For rows in either form.
-linear_steps = {
-    form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8[:], f8, i8, i8, i8)",
-        ORDERED,
-        name=f"linear_steps_{form}",
-    )(_linear_loop(ENDS[form], DOT[form], ADD[form], ASK_FOR_ROW[form]))
-    for form, rows in ROWS.items()
-}
+linear_steps = both_forms(
+    _linear_loop, f"void(ROWS, {'f8[:], ' * 8}i8[:], i8[:], i8[:], f8, i8, i8, i8)", "linear_steps", ENDS, DOT, ADD, ASK_FOR_ROW
+)
 
 
 def _stream_loop(dot: Any, add: Any) -> Any:
@@ -253,11 +248,6 @@ def _stream_loop(dot: Any, add: Any) -> Any:
     return stream_loop
 
 
-stream_steps = {
-    form: compiled(
-        f"void({rows}f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], f8[:], f8, f8, i8, i8, i8, i8)",
-        ORDERED,
-        name=f"stream_steps_{form}",
-    )(_stream_loop(DOT[form], ADD[form]))
-    for form, rows in ROWS.items()
-}
+stream_steps = both_forms(
+    _stream_loop, f"void(ROWS, {'f8[:], ' * 6}i8[:], i8[:], f8[:], f8, f8, i8, i8, i8, i8)", "stream_steps", DOT, ADD
+)
