@@ -146,6 +146,11 @@ def average(v: Floats, late: Floats, scale_sum: float, weights: float, before: F
     return found
 
 
+def iterate(v: Floats, late: Floats, scale: float, scale_sum: float, weights: float) -> Floats:
+    """The average of iterates, or before there is one the last of them, scale·v."""
+    return average(v, late, scale_sum, weights) if weights > 0 else scale * v
+
+
 def arrays(rows: Rows) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
     """What loops take of ``rows``."""
     return rows.indptr, rows.indices, rows.data

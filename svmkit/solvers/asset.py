@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from svmkit.data import Floats, Rows
 from svmkit.engine import averaging as loops
 from svmkit.engine import linear, rng
-from svmkit.engine.linear import average
 from svmkit.errors import UsageError
 from svmkit.features import narrowed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row, of_other_rows
@@ -220,15 +219,13 @@ def solution(state: _State | _Online) -> Solution:
     sums = state.sums
     if isinstance(state, _Online):
         weights = max(sums[loops.WEIGHTS] + sums[loops.WEIGHTS_BEFORE], _TINY)
-        w = average(state.v, state.late, sums[loops.SCALE_SUM], weights, state.before)
+        w = linear.average(state.v, state.late, sums[loops.SCALE_SUM], weights, state.before)
         intercept = (sums[loops.INTERCEPT_SUM] + sums[loops.INTERCEPT_BEFORE]) / weights
         basis = state.features.as_rows(w)
         return of_other_rows(basis, np.ones(basis.n), -float(intercept))
-    if sums[loops.WEIGHTS] > 0:
-        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
-        w, alpha = average(state.v, state.late_v, *of), average(state.a, state.late_a, *of)
-        intercept = sums[loops.INTERCEPT_SUM] / sums[loops.WEIGHTS]
-    else:
-        w, alpha, intercept = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a, sums[loops.INTERCEPT]
+    of = sums[[loops.SCALE, loops.SCALE_SUM, loops.WEIGHTS]]
+    w, alpha = linear.iterate(state.v, state.late_v, *of), linear.iterate(state.a, state.late_a, *of)
+    weights = sums[loops.WEIGHTS]
+    intercept = sums[loops.INTERCEPT_SUM] / weights if weights > 0 else sums[loops.INTERCEPT]
     alpha = np.minimum(alpha, state.problem.upper)
     return as_one_row(w, state.names, state.problem.rows.n_features, -float(intercept), alpha)

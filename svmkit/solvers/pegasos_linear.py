@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Floats, Ints, Rows, dense_rows
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import average
+from svmkit.engine.linear import iterate
 from svmkit.engine.rng import integers
 from svmkit.features import narrowed
 from svmkit.problem import Problem, Solution, as_one_row
@@ -93,12 +93,8 @@ def run(state: State, first: int, end: int) -> tuple[int, bool]:
 
 def solution(state: State) -> Solution:
     """w as one row; its dual point is α with w = Σ α_i y_i x_i, cut to the box."""
-    sums = state.sums
-    if sums[loops.WEIGHTS] > 0:
-        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
-        w, alpha = average(state.v, state.late_v, *of), average(state.a, state.late_a, *of)
-    else:
-        w, alpha = sums[loops.SCALE] * state.v, sums[loops.SCALE] * state.a
+    of = state.sums[[loops.SCALE, loops.SCALE_SUM, loops.WEIGHTS]]
+    w, alpha = iterate(state.v, state.late_v, *of), iterate(state.a, state.late_a, *of)
     width = len(state.names)
     rho = -state.constant * float(w[width:].sum())
     alpha = np.minimum(alpha, state.problem.upper)

@@ -13,7 +13,7 @@ import numpy as np
 
 from svmkit.data import Floats, Ints, Rows, dense_rows, stack
 from svmkit.engine import subgradient as loops
-from svmkit.engine.linear import FeaturePlaces, average, grown, places
+from svmkit.engine.linear import FeaturePlaces, grown, iterate, places
 from svmkit.problem import Solution, of_other_rows
 from svmkit.trace import Progress
 
@@ -103,11 +103,8 @@ def solution(state: State) -> Solution:
         state = deepcopy(state)
         finish(state)
     sums = state.sums
-    if sums[loops.WEIGHTS] > 0:
-        of = sums[loops.SCALE_SUM], sums[loops.WEIGHTS]
-        w = average(state.v, state.late_v, *of)
-        (last,) = average(sums[[loops.V_CONSTANT]], sums[[loops.LATE_CONSTANT]], *of)
-    else:
-        w, last = sums[loops.SCALE] * state.v, sums[loops.SCALE] * sums[loops.V_CONSTANT]
+    of = sums[[loops.SCALE, loops.SCALE_SUM, loops.WEIGHTS]]
+    w = iterate(state.v, state.late_v, *of)
+    (last,) = iterate(sums[[loops.V_CONSTANT]], sums[[loops.LATE_CONSTANT]], *of)
     basis = state.features.as_rows(w)
     return of_other_rows(basis, np.ones(basis.n), -state.constant * float(last))
