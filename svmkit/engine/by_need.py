@@ -125,16 +125,12 @@ def make(source: Any, K: Any, i: Any) -> None:
         lines = len(W) // n_tables
         for t in range(n_tables):
             table, own, c = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width], t * width
+            rows = indptr, indices, data, half, every, i, i + 1
+            block = c, c + width, K, table, own, own
             if width == 8 * lanes:
-                block_8(
-                    kind, coef0, degree, lanes, 0, indptr, indices, data, half, every, i, i + 1,
-                    c, c + width, K, table, own, own,
-                )  # fmt: skip
+                block_8(kind, coef0, degree, lanes, 0, *rows, *block)
             else:
-                block_4(
-                    kind, coef0, degree, lanes, 0, indptr, indices, data, half, every, i, i + 1,
-                    c, c + width, K, table, own, own,
-                )  # fmt: skip
+                block_4(kind, coef0, degree, lanes, 0, *rows, *block)
 
 
 @compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
