@@ -295,11 +295,11 @@ def use(state: State, engine: Engine) -> None:
 
 def current(state: State) -> tuple[Floats, Floats]:
     """β and F of every variable, open round included."""
-    F = state.variables.current()[1]
-    if state.block is not None:
-        inside = state.variables.active.number[state.block.place]
-        F[inside] = state.variables.inside(state.block.place, state.block.beta, state.block.F, state.K)
-    return current_beta(state), F
+    beta, F = state.variables.current()
+    if (block := state.block) is not None:
+        inside = state.variables.active.number[block.place]
+        beta[inside], F[inside] = block.beta, state.variables.inside(block.place, block.beta, block.F, state.K)
+    return beta, F
 
 
 def current_beta(state: State) -> Floats:
