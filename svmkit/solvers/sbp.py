@@ -346,9 +346,8 @@ def _margin(state: _State, mean: _Window) -> level.Fill:
     """The level by which the mean is divided: of its best multiple, or, where ν is given, of that volume."""
     norm2 = float(mean.alpha @ mean.c)
     if state.options.nu_slack > 0 and norm2 > 0:
-        n, positives, basins = _basins(state)
-        volume = n * state.options.nu_slack * sqrt(norm2)
-        found = level.fill_volume(mean.c, state.weight, positives, basins, volume)
+        volume = state.problem.n * state.options.nu_slack * sqrt(norm2)
+        found = level.fill_volume(mean.c, *_basins(state), volume)
         if found.level > 0:
             return found
     return _best_margin(state, mean.c, norm2)
@@ -356,12 +355,12 @@ def _margin(state: _State, mean: _Window) -> level.Fill:
 
 def _best_margin(state: _State, c: Floats, norm2: float) -> level.Fill:
     """1/s and b/s for the s and b that minimise λ norm2 s²/2 + mean ω_i max(0, 1 − s c_i − y_i b)."""
-    _, positives, basins = _basins(state)
-    return level.fill_margin(c, state.weight, positives, basins, max(norm2, 0.0) / state.problem.upper.mean())
+    return level.fill_margin(c, *_basins(state), max(norm2, 0.0) / state.problem.upper.mean())
 
 
-def _basins(state: _State) -> tuple[int, int, int]:
-    return state.problem.n, int(state.counts[level.POSITIVES]), int(state.counts[level.BASINS])
+def _basins(state: _State) -> tuple[Floats, int, int]:
+    """Weights, examples of the positive class, basins: what level.py takes of them."""
+    return state.weight, int(state.counts[level.POSITIVES]), int(state.counts[level.BASINS])
 
 
 def _constant(state: _State) -> float:
