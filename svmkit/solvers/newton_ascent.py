@@ -45,9 +45,7 @@ def near_optimum(part: Part, d: int, eps: float, seed: int) -> tuple[Near | None
         left = visits * rows.n
         while left > 0 and not (form.done or form.stalled or parallel.is_over()):
             left -= form.visit(min(left, some), inf)
-        found, w = form.solution().basis, np.zeros(d + 1)
-        w[found.indices] = found.data
-        products = linear.dots(rows, w)
+        w, products = form.w, linear.dots(rows, form.w)
         evaluations += (visits + 1) * rows.n - left
         dual = float(form.alpha.sum()) - 0.5 * float(w @ w)
         primal = 0.5 * float(w @ w) + float(upper @ np.maximum(0.0, 1.0 - y * products))

@@ -20,7 +20,7 @@ from svmkit.certificate import Certificate, certify
 from svmkit.data import Floats
 from svmkit.engine.monomials import Turned, count, turned
 from svmkit.features import feature_names
-from svmkit.problem import LINEAR, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, Kernel, Problem, Solution, of_other_rows
 from svmkit.solvers import newton
 from svmkit.solvers.smo_state import State, current_beta, note, primal_of, spent, take
 from svmkit.trace import Progress
@@ -100,8 +100,8 @@ def _by_w(problem: Problem, way: Way) -> Solution:
         return found
     w = np.zeros(way.monomials.rows.n_features + 1)
     w[found.basis.indices] = found.basis.data
-    basis, no_origin = problem.rows.take(way.monomials.pivots), np.full(len(way.monomials.pivots), -1)
-    return Solution(basis, no_origin, way.monomials.expansion(w[1:]), found.rho, alpha=found.alpha)
+    basis = problem.rows.take(way.monomials.pivots)
+    return of_other_rows(basis, way.monomials.expansion(w[1:]), found.rho, found.alpha)
 
 
 def _with_a_dual_point(problem: Problem, found: Solution, own: Certificate, others: tuple[Floats, ...]) -> Solution:
