@@ -55,13 +55,15 @@ PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 19, "sorted":
 BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
-#: Nonzeros of the rows that ``cross_apply`` takes at a time: few enough to spare memory, for 32 MB of scaled values, and enough
-#: to be cut into long pieces.
+#: Nonzeros of the rows on the left that are packed at a time: few enough to spare memory, for 32 MB of scaled values, and
+#: enough to be cut into long pieces.
 APPLIED_NONZEROS = 1 << 22
 
 
 class Engine:
-    """Kernel values among the rows of one problem; ``evaluations`` counts those asked for."""
+    """Kernel values among the rows of one problem; ``evaluations`` counts those asked for. ``block`` serves several threads at
+    once, all else one at a time.
+    """
 
     def __init__(
         self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None, may_move: bool = True

@@ -34,7 +34,7 @@ OWNER, DONE, TICK, FREE_ROW = range(4)
 MOST, LEAST, EPS, DELTA_MAX, NEAREST = range(5)
 HUGE = 1e300
 LATER = 1 << 62
-#: PLACE of a slot without a row; p staged: STAGED − p.
+#: PLACE of a slot without a row; of one whose row is that of p staged, STAGED_PLACE − p.
 NOWHERE, STAGED_PLACE = -1, -2
 
 

@@ -41,7 +41,7 @@ _HUGE = 1e38
 _FIRST = 256
 #: Words to a nonzero, at most: a word takes AVX2 as long as a nonzero in float32, and half as long as one in float64.
 _WORDS_SHARE = 0.75 if BYTES else 1.0
-#: Nonzeros that are looked at, or packed, in one go.
+#: Nonzeros that a piece of looking at them, or of packing, holds at least.
 _PIECE_NONZEROS = 1 << 18
 
 
