@@ -234,26 +234,25 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     padded[:, : len(columns)] = weights.T
     padded[:, len(columns) :] = 0.0
     product = (padded.reshape(-1), stride, out)
-    rest = (*_arrays(basis), columns, *product)
+    head, own, rest = _kernel_arguments(kernel, real), _arrays(left), (*_arrays(basis), columns, *product)
     every = np.arange(left.n)
 
     def piece(r0: int, r1: int) -> None:
-        head = (*_kernel_arguments(kernel, real), *_arrays(left))
         if form == "sorted":
-            apply_sorted[real](*head, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
+            apply_sorted[real](*head, *own, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
             loops = apply_tiled_distances if left.differences else apply_tiled
-            loops[real](*head[:4], left.dense, *head[4:], every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
+            loops[real](*head, left.dense, *own, every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply = apply_few if left.few else apply_binary[real]
             apply(lanes(real), *lists, *product, *binary_space(kernel, left, width, len(columns)))
         elif form == "pixels":
             space = pixel_space(real, width, len(columns))
-            apply_pixels[real](*head[:4], left.factor, *_arrays(left), r0, r1, *rest, *space)
+            apply_pixels[real](*head, left.factor, *own, r0, r1, *rest, *space)
         else:
             loops = apply_distances if left.differences else apply_pairs if left.dense else apply_table
-            loops[real](*head[:4], left.dense, *head[4:], r0, r1, *rest, *table_space(real, width, len(columns)))
+            loops[real](*head, left.dense, *own, r0, r1, *rest, *table_space(real, width, len(columns)))
 
     _for_row_pieces(left, len(columns), piece)
 
@@ -307,21 +306,21 @@ def _fill_piece(
 ) -> None:
     """Columns c0 … c1−1 of ``_fill``, by the loop that suits the rows."""
     real, form, width = left.real, left.form, _width(left, basis)
-    head = (*_kernel_arguments(kernel, real), *_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
+    head, rest = _kernel_arguments(kernel, real), (*_arrays(left), rows, 0, len(rows), *_arrays(basis), columns, c0, c1, out)
     if form == "sorted":
-        block_sorted[real](*head, *sorted_space(basis, columns, real, width))
+        block_sorted[real](*head, *rest, *sorted_space(basis, columns, real, width))
     elif form == "tiled":
         loops = block_tiled_distances if left.differences else block_tiled
-        loops[real](*head[:4], left.dense, *head[4:], *tiled_space(real, width, c1 - c0))
+        loops[real](*head, left.dense, *rest, *tiled_space(real, width, c1 - c0))
     elif form == "binary":
         lists = (left.indptr, left.indices, rows, 0, len(rows), basis.indptr, basis.indices, columns)
         block = block_few if left.few else block_binary[real]
         block(*lists, c0, c1, out, *binary_space(kernel, left, width, c1 - c0))
     elif form == "pixels":
-        block_pixels[real](*head[:3], left.factor, *head[4:], *pixel_space(real, width, c1 - c0))
+        block_pixels[real](*head[:3], left.factor, *rest, *pixel_space(real, width, c1 - c0))
     else:
         loops = block_distances if left.differences else block_pairs if left.dense else block_table
-        loops[real](*head[:4], left.dense, *head[4:], *table_space(real, width, c1 - c0))
+        loops[real](*head, left.dense, *rest, *table_space(real, width, c1 - c0))
     if left.far or basis.far:
         put_apart(*_arrays(left), rows, *_arrays(basis), columns, c0, c1, out)
 
