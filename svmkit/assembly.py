@@ -89,8 +89,7 @@ def _together(supports: list[Support]) -> Iterator[Support]:
 
 def _own_rows(trained: Sequence[Part]) -> list[Rows]:
     """The basis rows that are no training rows, by machine."""
-    alone = [part.result.solution for part in trained if isinstance(part, Trained)]
-    return [found.basis.take(np.flatnonzero((found.coef != 0) & (found.origin < 0))) for found in alone]
+    return [part.own_rows() for part in trained if isinstance(part, Trained)]
 
 
 def _rows_of(rows: Rows, own_rows: list[Rows], order: Ints) -> Rows:

@@ -162,7 +162,7 @@ class Machines:
         solutions = [self.solver.solution(state) for state in self._states]
         pool, classes, numbered = _pooled(solutions, self.pairs)
         everyone = np.arange(pool.n)
-        trained = [uncertified(everyone, found) for found in numbered]
+        trained = [uncertified(pool, everyone, found) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
         config = self.config
         model = assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]

@@ -124,7 +124,7 @@ def assemble_mapped(
     landmarks, s = mapped.map.landmarks, mapped.map.landmarks.n
     firsts = [0 if config.multiclass == "ovr" else int(i) for i in class_pairs(len(labels), config.multiclass)[0]]
     copies = max(firsts, default=-1) + 1
-    found = [machine.result.solution for machine in trained]
+    found = [machine.solution() for machine in trained]
     machines = [
         Machine(first * s + np.arange(s), pulled_back(mapped.map, each), each.rho)
         for first, each in zip(firsts, found, strict=True)
@@ -144,11 +144,11 @@ def assemble_mapped(
 
 def _with_threshold(machine: Trained, dim: int, constant: float) -> Trained:
     """The machine with the last feature's part of f in its rho."""
-    found = machine.result.solution
+    found = machine.solution()
     w = fold(found.basis, found.coef, dim + 2)
     rho = found.rho - constant * float(w[dim + 1])
     solution = as_one_row(w[: dim + 1], np.arange(dim + 1, dtype=np.int32), dim, rho, found.alpha)
-    return machine._replace(result=replace(machine.result, solution=solution))
+    return machine._replace(kept=replace(machine.kept, solution=solution))
 
 
 def _copies(rows: Rows, n: int) -> Rows:

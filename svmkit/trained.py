@@ -7,6 +7,7 @@ no more memory than its support vectors' numbers and coefficients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,33 +44,54 @@ class Sums(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A machine, the training row of each of its examples, and when its training began, on the clock of all machines."""
+    """A machine, the number among ``rows`` of each of its examples, and when its training began, on the clock of all machines.
 
+    ``kept`` is its result without the basis where that is of training rows, of which hundreds of machines may have the same.
+    """
+
+    rows: Rows
     examples: Ints
-    result: SolverResult
+    kept: SolverResult
     since_s: float
 
     def sums(self) -> Sums:
         """Its own figures."""
-        found = self.result
+        found = self.kept
         return Sums(1, found.status, found.steps, found.kernel_evaluations, found.certificate, found.seconds)
 
     def support(self) -> Support:
         """Its basis rows with a coefficient."""
-        found = self.result.solution
+        found = self.kept.solution
         used = np.flatnonzero(found.coef)
         numbers = found.origin[used].copy()
         numbers[numbers >= 0] = self.examples[numbers[numbers >= 0]]
         return Support(numbers, found.coef[used], np.array([len(used)]), np.array([found.rho]))
 
+    def own_rows(self) -> Rows:
+        """Those of ``support`` that are no training rows."""
+        found = self.kept.solution
+        return found.basis.take(np.flatnonzero((found.coef != 0) & (found.origin < 0))) if found.basis.n else found.basis
+
+    def solution(self) -> Solution:
+        """What it has found, without responses."""
+        found = self.kept.solution
+        return found if found.basis.n else replace(found, basis=self.rows.take(self.examples[found.origin]))
+
     def results(self) -> Iterator[SolverResult]:
         """Its result."""
-        yield self.result
+        yield replace(self.kept, solution=self.solution())
 
 
-def uncertified(examples: Ints, solution: Solution) -> Trained:
+def trained_alone(rows: Rows, examples: Ints, result: SolverResult, since_s: float) -> Trained:
+    """The machine of ``examples`` among ``rows`` that has this result."""
+    found = result.solution
+    basis = rows.part(0, 0) if (found.origin >= 0).all() else found.basis
+    return Trained(rows, examples, replace(result, solution=replace(found, basis=basis, responses=None)), since_s)
+
+
+def uncertified(rows: Rows, examples: Ints, solution: Solution) -> Trained:
     """A machine of whose training nothing is told but what it has found so far."""
-    return Trained(examples, SolverResult(solution, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0)
+    return trained_alone(rows, examples, SolverResult(solution, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0)
 
 
 class TrainedTogether(NamedTuple):

@@ -22,7 +22,7 @@ from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
 from svmkit.solvers.base import Several, SeveralEnded, Solver, SolverResult, Together, not_begun, run
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
-from svmkit.trained import Part, Trained, TrainedTogether, trained_together
+from svmkit.trained import Part, TrainedTogether, trained_alone, trained_together
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
@@ -144,7 +144,7 @@ class Training:
             holdout_error=_holdout_error(self.holdout, self.labels, pair, self.kernel),
         )
         result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
-        part = Trained(pair.examples, result, since_s)
+        part = trained_alone(self.dataset.rows, pair.examples, result, since_s)
         self._done(number, part, lambda: iter([(pair, result)]), turn)
 
     def _train_together(self, together: Together, numbers: range, turn: Turn) -> int:

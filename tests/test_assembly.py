@@ -17,7 +17,7 @@ from svmkit.model import decision_values
 from svmkit.problem import LINEAR, Kernel, Solution
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Status
-from svmkit.trained import Trained
+from svmkit.trained import trained_alone
 
 
 def test_rows_of_no_coefficient_take_no_place_wherever_they_come_from() -> None:
@@ -27,9 +27,8 @@ def test_rows_of_no_coefficient_take_no_place_wherever_they_come_from() -> None:
     coef, origin, rho = np.array([0.0, 0.0, 0.5, -1.0, 2.0]), np.array([-1, 0, -1, 2, -1]), 0.25
     found = SolverResult(Solution(basis, origin, coef, rho), Status.COMPLETED, UNKNOWN, 0, 0, 0.0)
     members = [np.array([0, 2]), np.array([1])]
-    model, sv_index = assemble(
-        training, "c_svc", Kernel(LINEAR), np.array([1, -1]), members, [Trained(np.arange(3), found, 0.0)], "ovo"
-    )
+    machines = [trained_alone(training, np.arange(3), found, 0.0)]
+    model, sv_index = assemble(training, "c_svc", Kernel(LINEAR), np.array([1, -1]), members, machines, "ovo")
     assert sv_index.tolist() == [2, -1, -1]
     assert model.rows.to_dense()[:, 1:].tolist() == [[3, 1], [2, 9], [4, 1]]
     expected = training.to_dense() @ basis.to_dense().T @ coef - rho

@@ -28,7 +28,7 @@ from svmkit.problem import Solution
 from svmkit.solvers import looks, smo
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
-from svmkit.trained import Part, Trained, time_spent
+from svmkit.trained import Part, time_spent, trained_alone
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -224,8 +224,10 @@ def test_an_interruption_reaches_every_machine_and_leaves_a_whole_model(calls: i
         on_machines=lambda count, each: heard.extend(result for _, result in each()),
     )
     assert found.status is Status.INTERRUPTED
-    assert tuple(heard) == found.machines
-    assert len(found.machines) == N_MACHINES
+    assert len(heard) == len(found.machines) == N_MACHINES
+    for one, other in zip(heard, found.machines, strict=True):
+        assert (one.status, one.certificate, one.steps) == (other.status, other.certificate, other.steps)
+        assert one.solution.coef.tolist() == other.solution.coef.tolist()
     assert sum(machine.status is Status.INTERRUPTED for machine in found.machines) >= N_MACHINES - calls
 
 
@@ -352,7 +354,7 @@ def test_time_is_counted_once() -> None:
     """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
     nothing = Solution(Rows.from_dense(np.empty((0, 1))), np.arange(0), np.empty(0), 0.0)
     machines: list[Part] = [
-        Trained(np.arange(0), SolverResult(nothing, Status.CONVERGED, UNKNOWN, 0, 0, seconds), since_s)
+        trained_alone(nothing.basis, np.arange(0), SolverResult(nothing, Status.CONVERGED, UNKNOWN, 0, 0, seconds), since_s)
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
     assert time_spent(machines) == 5.0
