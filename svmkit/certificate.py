@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmkit.data import Bools, Floats, Ints, Rows
+from svmkit.data import Bools, Floats, Ints
 from svmkit.engine.kernels import cross_apply, diagonal
 from svmkit.engine.layouts import Real
 from svmkit.engine.packed import training_precision
@@ -36,8 +36,6 @@ from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solut
 #: Where so many kernel values, and so large a share of all, are of examples with α = 0, a first look at these in float32 is
 #: worth it.
 _WORTH_A_LOOK, _MOST = 1e7, 0.75
-#: Where no more of the responses are missing, rows are copied for these alone.
-_ALL_BUT = 0.9
 #: A sum of float32 kernel values is clear of what it is compared with by so many of its estimated errors; the share of itself
 #: that such a value is typically off by.
 _CLEAR, _TYPICAL_ERROR = 20.0, 5e-7
@@ -244,9 +242,7 @@ def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Fl
 
     Kernel values serve both.
     """
-    alpha = np.zeros(problem.n)
-    np.add.at(alpha, solution.origin, solution.coef)
-    alpha *= problem.y
+    alpha = problem.y * _by_row(problem, solution)
     inside = feasible(problem, alpha)
     if np.array_equal(inside, alpha):
         beyond = _beyond(problem, solution, alpha) if real == "f8" and solution.responses is None else None
@@ -254,10 +250,8 @@ def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Fl
         if beyond is not None and _takes_part(problem, problem.y * alpha, own, ~np.isnan(beyond)):
             own = _responses(problem, solution, real)
         return inside, own, own
-    origin = solution.origin
-    share = np.bincount(origin, minlength=problem.n)[origin]  # of a row that stands in the basis more than once
-    weights = np.stack([solution.coef, (problem.y * inside)[origin] / share], axis=1)
-    both = cross_apply(problem.rows, solution.basis, problem.kernel, weights, real)
+    weights = problem.y[:, None] * np.stack([alpha, inside], axis=1)
+    both = cross_apply(problem.rows, problem.rows, problem.kernel, weights, real)
     return inside, np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
@@ -270,7 +264,8 @@ def _beyond(problem: Problem, solution: Solution, alpha: Floats) -> Floats | Non
     few = len(unused) < _MOST * problem.n or len(unused) * len(solution.coef) < _WORTH_A_LOOK
     if few or kernel.kind not in (RBF, POLYNOMIAL) or training_precision(problem.rows, kernel) != "f4":
         return None
-    rough = cross_apply(problem.rows.take(unused), solution.basis, kernel, solution.coef[:, None], "f4")[:, 0]
+    weights = _by_row(problem, solution)[:, None]
+    rough = cross_apply(problem.rows, problem.rows, kernel, weights, "f4", numbers=unused)[:, 0]
     largest = float(diagonal(problem.rows, kernel).max(initial=0.0))
     margin = float32_margin(largest, float(solution.coef @ solution.coef))
     far = problem.y[unused] * (rough - solution.rho) > 1.0 + margin
@@ -293,32 +288,35 @@ def feasible(problem: Problem, alpha: Floats) -> Floats:
 
 
 def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
-    """The solution's own responses, evaluated where the solver did not have them; all of them where it had few.
+    """The solution's own responses, evaluated where the solver did not have them.
 
     With the linear kernel always: by way of w they cost little, and sums of kernel values lose more to rounding.
     """
     given = None if problem.kernel.kind == LINEAR else solution.responses
-    missing = np.arange(problem.n) if given is None else np.flatnonzero(np.isnan(given))
-    if given is None or len(missing) > _ALL_BUT * problem.n:  # rows need not be copied
-        return _respond(problem, solution.basis, solution.coef, real)
-    if not len(missing):
+    missing = None if given is None else np.flatnonzero(np.isnan(given))
+    if given is not None and missing is not None and not len(missing):
         return given
+    basis, weights = solution.basis, solution.coef
+    if (solution.origin >= 0).all():
+        basis, weights = problem.rows, _by_row(problem, solution)
+    found: Floats = cross_apply(problem.rows, basis, problem.kernel, weights[:, None], real, numbers=missing)[:, 0]
+    if given is None:
+        return found
     responses = given.copy()
-    left = problem.rows.take(missing)
-    responses[missing] = cross_apply(left, solution.basis, problem.kernel, solution.coef[:, None], real)[:, 0]
+    responses[missing] = found
     return responses
 
 
-def _respond(problem: Problem, basis: Rows, coef: Floats, real: Real) -> Floats:
-    return cross_apply(problem.rows, basis, problem.kernel, coef[:, None], real)[:, 0]
+def _by_row(problem: Problem, solution: Solution) -> Floats:
+    """The coefficient of each training row, where the basis are such."""
+    beta = np.zeros(problem.n)
+    np.add.at(beta, solution.origin, solution.coef)
+    return beta
 
 
 def _own_responses(problem: Problem, beta: Floats, real: Real) -> Floats:
     """Kβ."""
-    if problem.kernel.kind == LINEAR:  # no rows need be copied, and mapped ones are much memory
-        return _respond(problem, problem.rows, beta, real)
-    support = np.flatnonzero(beta)
-    return _respond(problem, problem.rows.take(support), beta[support], real)
+    return cross_apply(problem.rows, problem.rows, problem.kernel, beta[:, None], real)[:, 0]
 
 
 def _norm2(problem: Problem, solution: Solution, responses: Floats) -> float:

@@ -7,6 +7,7 @@ recomputed value costs less than one read back from memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from threading import Lock
@@ -55,8 +56,8 @@ PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 19, "sorted":
 BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
-#: Nonzeros of the rows on the left that are packed at a time: few enough to spare memory, for 32 MB of scaled values, and
-#: enough to be cut into long pieces.
+#: Nonzeros of the rows on the left, and of the basis of ``cross_apply``, that are packed at a time: few enough to spare memory,
+#: for 32 MB of scaled values, and enough to be cut into long pieces.
 APPLIED_NONZEROS = 1 << 22
 
 
@@ -136,29 +137,55 @@ def diagonal(rows: Rows, kernel: Kernel) -> Floats:
     return values
 
 
-def cross_apply(left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8", may_differ: bool = True) -> Floats:
+def cross_apply(
+    left: Rows, basis: Rows, kernel: Kernel, weights: Floats, real: Real = "f8", may_differ: bool = True,
+    numbers: Ints | None = None,
+) -> Floats:  # fmt: skip
     """K(left, basis) @ weights, (left.n, weights.shape[1]), kernel values in float64 unless told otherwise, sums always; the
     block is never stored. float32 gives way to float64 where it is too coarse; without ``may_differ`` it does not, and rbf
-    values come from inner products of the ``prepared`` rows.
+    values come from inner products of the ``prepared`` rows. Of ``left`` only the rows ``numbers``, where these are given.
 
-    With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of weights.
+    Basis rows whose weights are 0 take no time, and rows are copied some at a time: to leave rows out, give ``numbers`` and
+    weights of 0 rather than copies. With the linear kernel it is left · (basisᵀ weights): O(nonzeros) for each column of
+    weights.
     """
-    out = np.zeros((left.n, weights.shape[1]))
     parts = prepared(kernel, left) if basis is left else prepared(kernel, left, basis)
     if kernel.kind == LINEAR:
-        width = max(part.n_features for part in parts) + 1
-        for j in range(weights.shape[1]):
-            out[:, j] = linear.dots(parts[0], linear.fold(parts[-1], weights[:, j], width))
-        return out
+        return _by_w(parts[0], parts[-1], weights)[slice(None) if numbers is None else numbers]
+    used = np.flatnonzero(weights.any(axis=1))
+    if kernel.kind == PRECOMPUTED:
+        return _of_a_matrix(left, basis.serial[used] - 1, weights[used], np.arange(left.n) if numbers is None else numbers)
     if real == "f4" and may_differ:
         real, layout = suited(parts[0], parts[-1], kernel)
     else:
         layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
-    columns = pack(parts[-1], kernel, real, layout)
-    for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
-        packed = pack(parts[0].part(first, last), kernel, real, layout)
-        _accumulate(kernel, packed, columns, np.arange(basis.n), weights, out[first:last])
+    out = np.zeros((left.n if numbers is None else len(numbers), weights.shape[1]))
+    for here, columns in _some_at_a_time(parts[-1], None if len(used) == basis.n else used, kernel, real, layout):
+        for there, some in _some_at_a_time(parts[0], numbers, kernel, real, layout):
+            _accumulate(kernel, some, columns, np.arange(columns.n), weights[used[here]], out[there])
     return out
+
+
+def _some_at_a_time(rows: Rows, numbers: Ints | None, *how: Any) -> Iterator[tuple[slice, Packed]]:
+    """The rows, or those of ``numbers``, packed, APPLIED_NONZEROS a part, and where each part is among them."""
+    ends = rows.indptr if numbers is None else np.concatenate([[0], np.cumsum(np.diff(rows.indptr)[numbers])])
+    for first, last in row_blocks(ends, APPLIED_NONZEROS):
+        yield slice(first, last), pack(rows.part(first, last) if numbers is None else rows.take(numbers[first:last]), *how)
+
+
+def _by_w(left: Rows, basis: Rows, weights: Floats) -> Floats:
+    """``cross_apply`` of the linear kernel."""
+    out, width = np.empty((left.n, weights.shape[1])), max(left.n_features, basis.n_features) + 1
+    for j in range(weights.shape[1]):
+        out[:, j] = linear.dots(left, linear.fold(basis, weights[:, j], width))
+    return out
+
+
+def _of_a_matrix(left: Rows, columns: Ints, weights: Floats, numbers: Ints) -> Floats:
+    """``cross_apply`` of precomputed kernel values, few of them copied at a time."""
+    step = max(1, APPLIED_NONZEROS // max(1, len(columns)))
+    parts = (numbers[first : first + step, None] for first in range(0, len(numbers), step))
+    return np.concatenate([np.empty((0, weights.shape[1])), *(left.gram[some, columns] @ weights for some in parts)])
 
 
 def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], int]:
@@ -166,9 +193,9 @@ def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], i
 
     What a run has added up has its rounding, and that of float32 values: much, where C is large.
     """
-    used = np.flatnonzero(np.any(points, axis=0))
-    found = cross_apply(rows, rows.take(used), kernel, np.column_stack([point[used] for point in points]))
-    return [np.ascontiguousarray(column) for column in found.T], rows.n * len(used)
+    weights = np.column_stack(points)
+    found = cross_apply(rows, rows, kernel, weights)
+    return [np.ascontiguousarray(column) for column in found.T], rows.n * int(np.count_nonzero(weights.any(axis=1)))
 
 
 def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
@@ -186,10 +213,9 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
     narrow, own = prepared(kernel, left, basis)
     layout = layout_of(narrow, own, kernel, "f8")
     columns = pack(own, kernel, "f8", layout)
-    for first, last in row_blocks(left.indptr, APPLIED_NONZEROS):
-        packed = pack(narrow.part(first, last), kernel, "f8", layout)
+    for there, some in _some_at_a_time(narrow, None, kernel, "f8", layout):
         for g, (a, b) in enumerate(groups):
-            _accumulate(kernel, packed, columns, np.arange(a, b), weights[a:b], out[g, first:last])
+            _accumulate(kernel, some, columns, np.arange(a, b), weights[a:b], out[g, there])
     return out
 
 

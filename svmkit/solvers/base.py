@@ -293,7 +293,9 @@ def run(
             budget = growth * min(budget, max(1, taken))  # fewer where the next ones are not like these
     best = watch.best if status is Status.EARLY_STOP else None
     found = best or solver.solution(state)
+    report = solver.report(state) if hasattr(solver, "report") else None
     seconds = clock.seconds()
+    state = None  # its memory is the certificate's
     looks.begin_last()
     in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     certificate: Certificate | None = UNKNOWN
@@ -312,7 +314,7 @@ def run(
         kernel_evaluations=progress.kernel_evaluations,
         seconds=seconds,
         trace=tuple(looks.rows),
-        report=solver.report(state) if hasattr(solver, "report") else None,
+        report=report,
     )
 
 

@@ -269,10 +269,8 @@ class _KernelForm:
         """Makes all variables active with F, and the violation, from float64 kernel values; returns Kβ."""
         self._activate_all()
         problem, whole = self.problem, self.variables.whole
-        support = np.flatnonzero(whole.beta)
-        basis, weights = problem.rows.take(support), whole.beta[support][:, None]
-        responses: Floats = cross_apply(problem.rows, basis, problem.kernel, weights)[:, 0]
-        self.evaluations += problem.n * len(support)
+        responses: Floats = cross_apply(problem.rows, problem.rows, problem.kernel, whole.beta[:, None])[:, 0]
+        self.evaluations += problem.n * int(np.count_nonzero(whole.beta))
         whole.F = problem.y - responses
         self.violation = kkt_violation(whole.F, whole.beta, problem.y, problem.upper, "none")
         return responses

@@ -256,11 +256,16 @@ def refresh(state: State, number: Ints) -> None:
         whole.F[number] = F
         return
     everything = len(number) == rows.n == len(whole.number)  # of a problem with one variable a row
-    left_rows = rows if everything else rows.take(state.variables.row_of[number])
-    basis = rows.take(state.variables.row_of[support])
-    response = cross_apply(left_rows, basis, state.problem.kernel, whole.beta[support][:, None])[:, 0]
-    whole.F[number] = state.constant[number] - response
+    whole.F[number] = state.constant[number] - _product(state, whole.beta, None if everything else number)
     state.evaluations_before += len(number) * len(support)
+
+
+def _product(state: State, beta: Floats, number: Ints | None) -> Floats:
+    """Kβ of the variables ``number``, or of one for each row, from float64 kernel values."""
+    rows, row_of = state.problem.rows, state.variables.row_of
+    weights: Floats = np.bincount(row_of, weights=beta, minlength=rows.n).astype(np.float64)
+    numbers = None if number is None else row_of[number]
+    return cross_apply(rows, rows, state.problem.kernel, weights[:, None], numbers=numbers)[:, 0]
 
 
 def _product_at_hand(state: State) -> Floats | None:
@@ -320,14 +325,13 @@ def _rho(state: State, beta: Floats, F: Floats) -> float:
 
 def _rho_by_few(state: State, beta: Floats) -> float:
     """rho at the start, while F is not known: by some of the free variables, or of all where none is."""
-    whole, problem, row_of = state.variables.whole, state.problem, state.variables.row_of
+    whole = state.variables.whole
     if not state.variables.bias:
         return 0.0
-    support, free = np.flatnonzero(beta), np.flatnonzero((whole.lower < beta) & (beta < whole.upper))
+    free = np.flatnonzero((whole.lower < beta) & (beta < whole.upper))
     some = free if len(free) else whole.number
     some = some[:: -(-len(some) // _FEW)]
-    basis = problem.rows.take(row_of[support])
-    F = state.constant[some] - cross_apply(problem.rows.take(row_of[some]), basis, problem.kernel, beta[support][:, None])[:, 0]
+    F = state.constant[some] - _product(state, beta, some)
     return rho_of(F, beta[some], whole.lower[some], whole.upper[some])
 
 

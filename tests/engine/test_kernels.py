@@ -262,21 +262,6 @@ def test_cross_apply_of_several_weightings(kernel: Kernel, path: str) -> None:
     assert (np.abs(other - naive(kernel, B, padded) @ weights[:70]) <= 1e-12 * (1 + np.abs(other))).all()
 
 
-@pytest.mark.parametrize("size", [1, 500, 3000])
-@pytest.mark.parametrize("n_features", [20, 300, 5000])
-def test_cross_apply_a_few_rows_at_a_time(n_features: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows are long, some short: those of a few rows alone would suit other loops than all of them do."""
-    lengths = np.minimum(n_features, np.arange(70) ** 2 % 200)
-    matrix = np.where(np.arange(n_features) < lengths[:, None], np.random.default_rng(6).random((70, n_features)), 0.0)
-    left, basis = Rows.from_dense(matrix), Rows.from_dense(sparse_matrix(150, n_features, 0.1, seed=7))
-    kernel, weights = Kernel(RBF, 0.02), np.random.default_rng(8).normal(size=(150, 2))
-    for a, b, some in ((left, basis, weights), (left, left, weights[:70]), (basis, left, weights[:70])):
-        at_once = cross_apply(a, b, kernel, some)
-        with monkeypatch.context() as patch:
-            patch.setattr(kernels, "APPLIED_NONZEROS", size)
-            assert np.array_equal(cross_apply(a, b, kernel, some), at_once)
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.degree}-{k.gamma}")
 def test_diagonal(kernel: Kernel) -> None:
     X = sparse_matrix(40, 10, 0.5, seed=9)
