@@ -15,7 +15,7 @@ from svmkit.cli.compat.argv import leading_number
 from svmkit.data import Dataset, Rows
 from svmkit.errors import DataError
 
-_INDEX = re.compile(r"\s*([+-]?\d{1,10}):\s*", re.ASCII)
+_INDEX = re.compile(r"\s*([+-]?\d+):\s*", re.ASCII)
 _REST_OF_WORD = re.compile(r"\s*\S*", re.ASCII)
 _BARE_HEX = re.compile(r"\s*[+-]?0[xX](?![0-9a-fA-F.])", re.ASCII)
 
@@ -43,13 +43,13 @@ def parse_lenient(text: str, path: str) -> Dataset:
             if value is None:
                 break
             at = _end_of_word(line, match.end())
-            index = int(match[1])
+            index = float(match[1])  # int() refuses thousands of digits
             if not 0 <= index < 2**31:
                 raise _unscalable(path, number, line, at, _NEGATIVE if index < 0 else _LARGE)
             if not math.isfinite(value):
                 raise _unscalable(path, number, line, at, _NOT_FINITE)
             data.append(value)
-            indices.append(index)
+            indices.append(int(index))
         indptr.append(len(data))
     pairs = np.array(data, dtype=np.float64), np.array(indices, dtype=np.int32)
     return Dataset(Rows(*pairs, np.array(indptr, dtype=np.int64), max(indices, default=0)), np.array(y, dtype=np.float64))

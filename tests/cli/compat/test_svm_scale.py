@@ -25,6 +25,7 @@ FILES = {
     "blanks": "  1\t 1:2   2: 3 \n2 1:4 2:1  \n",
     "label_words": "1,2 1:1\n2abc 1:2\n0x10 1:4\n",
     "unsorted": "1 2:1 1:3\n2 1:2 3:4\n3 4:1 4:2\n",
+    "long_index": "1 2:1 000000000001:3\n2 1:2 3:4\n",
     "half_number": "1 1:3x 2:1\n2 1:4 2:2\n",
     "labels": "1.5 1:1\n-2.25 1:2\n1e10 1:3\n",
     "same_label": "3 1:1\n3 1:2\n",
@@ -159,6 +160,7 @@ def test_what_no_scaling_can_take_is_refused(text: str, scale_folder: Path, tmp_
         ("-nan 2:1", "-nan", "not a finite number"),
         ("1 -2:1", "-2:1", "a feature index must not be negative"),
         ("1 4294967297:1", "4294967297:1", "a feature index must be below 2147483648"),
+        ("1 99999999999:1", "99999999999:1", "a feature index must be below 2147483648"),
     ],
 )
 def test_the_line_named_is_that_which_no_scaling_can_take(last: str, word: str, reason: str, tmp_path: Path) -> None:
