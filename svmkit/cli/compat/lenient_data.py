@@ -1,7 +1,7 @@
 """Data files as svm-scale takes them: anything that has a label on every line.
 
-A label is whatever number its word begins with; a line ends, silently, at the first word that is no ``index:value``; indices
-need not ascend.
+A label is whatever number its word begins with; a line ends at the first word that is no ``index:value``; indices need not
+ascend.
 """
 
 from __future__ import annotations

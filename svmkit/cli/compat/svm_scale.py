@@ -125,8 +125,11 @@ def _read(path: str) -> Dataset:
         raise DataError(f"can't open file {path}", error.detail) from None
     try:
         return parse_dataset(text, path, on_warning=lambda message: warn(f"WARNING: {message}"))
-    except DataError:
-        return parse_lenient(text.tobytes().decode("latin-1"), path)
+    except DataError as error:
+        dataset = parse_lenient(text.tobytes().decode("latin-1"), path)
+        if dataset.n:
+            warn(f"WARNING: svm-train would refuse this file, of which only what makes numbers is scaled: {error.detail}")
+        return dataset
 
 
 def _has_index_0(dataset: Dataset) -> bool:

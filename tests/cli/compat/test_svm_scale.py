@@ -61,8 +61,9 @@ def scale_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _without_tails(outcome: Outcome) -> str:
-    """stderr less the one line that we have over svm-scale: words left out are told."""
-    return "".join(line for line in outcome.err.splitlines(keepends=True) if "were left out on" not in line)
+    """stderr less the lines that we have over svm-scale: words left out are told, and what svm-train would refuse."""
+    over = ("were left out on", "svm-train would refuse")
+    return "".join(line for line in outcome.err.splitlines(keepends=True) if not any(words in line for words in over))
 
 
 @needs_tools
@@ -171,6 +172,26 @@ def test_the_line_named_is_that_which_no_scaling_can_take(last: str, word: str, 
     outcome = ours("svm-scale", ["odd"], folder)
     assert (outcome.code, outcome.first_error) == (1, "Wrong input format at line 3")
     assert outcome.err.splitlines()[1].startswith(f"odd, line 3: {word!r}: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "reason"),
+    [
+        ("1 1:0,5 2:3", "column 5: '0,5'", "not a number (decimals take a point)"),
+        ("1 1:2 2:3 x 5:7", "column 11: 'x'", "a pair is written index:value"),
+        ("1 2:3 1:2", "column 7: '1:2'", "feature indices must ascend"),
+    ],
+)
+def test_what_is_scaled_of_a_file_that_svm_train_refuses_is_told(line: str, word: str, reason: str, tmp_path: Path) -> None:
+    """svm-scale takes 0 for 0,5, and drops what follows a word that it does not know, in silence."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "d").write_text(f"2 1:1\n{line}\n")
+    outcome = ours("svm-scale", ["d"], folder)
+    assert outcome.code == 0
+    told = [said for said in outcome.err.splitlines() if "svm-train would refuse" in said]
+    assert len(told) == 1
+    assert f"d, line 2, {word}: {reason}" in told[0]
 
 
 def test_the_data_are_no_range_file(scale_folder: Path) -> None:
