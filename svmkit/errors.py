@@ -5,6 +5,8 @@ The command line prints them line by line and exits with ``exit_code``; no trace
 
 from __future__ import annotations
 
+import errno
+
 
 class SvmkitError(Exception):
     """Anything svmkit refuses to do, with a reason a user can act on; ``args`` are its lines."""
@@ -51,5 +53,7 @@ class OutputError(SvmkitError):
 
 
 def reason_of(error: Exception) -> str:
-    """The system's reason, without number and name."""
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    """The system's reason, without number and name; of a descriptor that is none, what has become of it."""
+    if not isinstance(error, OSError):
+        return str(error)
+    return "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)

@@ -10,6 +10,8 @@ import sys
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
+from svmkit.errors import reason_of
+
 #: What ends a write.
 _OF_WRITING = (errno.EBADF, errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EPIPE)
 #: What the loader of libraries says where there is no memory for one.
@@ -63,11 +65,11 @@ def _patient(number: int, encoding: str) -> io.TextIOWrapper:
 def complaint(error: Exception) -> str:
     """What went wrong, in words. With SVMKIT_DEBUG=1 what is nobody else's fault is raised again."""
     if isinstance(error, OSError):
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         if error.filename is not None:
             return f"{error.filename}: {reason}"
         if error.errno in _OF_WRITING:  # other files are named
-            return f"can't write to standard output: {'it is closed' if error.errno == errno.EBADF else reason}"
+            return f"can't write to standard output: {reason}"
         return reason
     if isinstance(error, MemoryError) or _is_unmapped(error):
         return "not enough memory for this"

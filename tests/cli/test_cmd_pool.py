@@ -232,7 +232,7 @@ def test_a_standard_input_that_cannot_be_read_is_told(pool: Path, model: Path) -
         *TRAIN, "--pool", pool, "--oracle", "-", pool.parent / "labelled", model, before=lambda: os.close(0)
     )  # fmt: skip
     assert (done.returncode, model.exists()) == (1, False)
-    assert done.stderr.splitlines()[-1] == "svmkit: --oracle -: can't read standard input: Bad file descriptor"
+    assert done.stderr.splitlines()[-1] == "svmkit: --oracle -: can't read standard input: it is closed"
 
 
 @pytest.mark.parametrize(

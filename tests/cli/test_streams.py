@@ -43,13 +43,18 @@ def test_what_uses_no_stream_does_without_it(numbers: tuple[int, ...], data: Pat
     assert (tmp_path / "m").read_bytes() == (tmp_path / "same").read_bytes()
 
 
-@pytest.mark.parametrize("args", [["eval", "blobs", "m"], ["train", "--json", "blobs", "m2"], ["--help"]])
-def test_a_closed_standard_output_is_one_line(args: list[str], data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("args", ["eval blobs m", "predict blobs m", "scale blobs", "train --json blobs m2", "--help"])
+def test_a_closed_standard_output_is_one_line(args: str, data: Path, tmp_path: Path) -> None:
     assert process("train", data, tmp_path / "m").returncode == 0
-    there = [str(tmp_path / arg) if arg in ("blobs", "m", "m2") else arg for arg in args]
+    there = [str(tmp_path / arg) if arg in ("blobs", "m", "m2") else arg for arg in args.split()]
     done = process(*there, before=closing(1))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "svmkit: can't write to standard output: it is closed"
+
+
+def test_a_closed_standard_input_is_told_as_that(tmp_path: Path) -> None:
+    done = process("train", "-", tmp_path / "m", before=closing(0))
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (1, ["svmkit: can't open input file -", "it is closed"])
 
 
 @pytest.mark.parametrize(
