@@ -19,11 +19,13 @@ from svmkit import machines as machines_module
 from svmkit import stream
 from svmkit.config import TrainConfig
 from svmkit.data import Chunk, Dataset, Floats, Ints, Rows
+from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
 from svmkit.io.model_libsvm import write_model
 from svmkit.machines import Machines
-from svmkit.model import Model, answers
+from svmkit.model import REST, Model, answers, decision_values
 from svmkit.pairs import WITHOUT_BIAS
+from svmkit.problem import Stream
 from svmkit.solvers import lasvm
 from svmkit.stream import Listener, StreamResult, learn_stream
 from svmkit.trace import Limits, Progress, Status, StreamRow
@@ -340,19 +342,19 @@ def test_a_row_held_by_several_machines_stands_once() -> None:
             assert len(np.unique(machine.index)) == len(machine.index)
 
 
-def test_naive_sums_of_rows_and_weights(tmp_path: Path) -> None:
-    """What a model of several machines answers is what each machine's own solution says."""
-    from svmkit.engine.kernels import cross_apply
-    from svmkit.model import decision_values
-
-    for multiclass in ("ovo", "ovr"):
-        dataset, machines = data(300, THREE), Machines(replace(CONFIG, multiclass=multiclass), THREE)
-        found = learn_stream(machines, [chunks(dataset)])
-        values = decision_values(found.model, dataset.rows)
-        for column, state in enumerate(machines._states):
-            one = machines.solver.solution(state)
-            expected = cross_apply(dataset.rows, one.basis, machines.kernel, one.coef[:, None])[:, 0] - one.rho
-            np.testing.assert_allclose(values[:, column], expected, atol=1e-10)
+@cases
+def test_naive_sums_of_rows_and_weights(labels: Any, multiclass: str) -> None:
+    """What a model answers is what each machine says that has learned its own examples alone, as ±1."""
+    dataset, machines = data(300, labels), Machines(replace(CONFIG, multiclass=multiclass), labels)
+    solver, y = machines.solver, dataset.y
+    values = decision_values(learn_stream(machines, [chunks(dataset)]).model, dataset.rows)
+    for column, (first, second) in enumerate(machines.pairs):
+        own = np.flatnonzero((y == labels[first]) | (second == REST) | (y == labels[second]))
+        state = solver.start_stream(Stream(machines.kernel, 1.0, None, "none"), solver.Options(), CONFIG.eps, CONFIG.seed)
+        solver.extend(state, dataset.rows.take(own), np.where(y[own] == labels[first], 1.0, -1.0), np.ones(len(own)))
+        one = solver.solution(state)
+        expected = cross_apply(dataset.rows, one.basis, machines.kernel, one.coef[:, None])[:, 0] - one.rho
+        np.testing.assert_allclose(values[:, column], expected, atol=1e-10)
 
 
 def test_of_several_faults_the_first_row_s_is_told_and_all_before_it_are_learned() -> None:

@@ -31,6 +31,13 @@ def test_a_fraction_that_leaves_nothing_on_one_side_is_refused(share: str, tmp_p
     assert (done.returncode, done.stderr) == (2, f"svmkit: --holdout {share}: 12 examples leave nothing on one side\n")
 
 
+@pytest.mark.parametrize("share", ["0", "1", "-0.5", "nan"])
+def test_what_is_no_fraction_is_refused(share: str, tmp_path: Path) -> None:
+    done = svmkit("train", "--holdout", share, write_blobs(tmp_path / "d", n=12), tmp_path / "m")
+    said = f"svmkit: --holdout {share}: a fraction lies between 0 and 1 (and there is no file of that name)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_a_file_that_bears_the_name_of_a_fraction_is_held_out(tmp_path: Path) -> None:
     data = write_blobs(tmp_path / "d")
     write_blobs(tmp_path / "0.25", n=37, seed=3)

@@ -176,8 +176,9 @@ def test_a_precomputed_kernel_is_refused() -> None:
         nystroem.fit(some_rows(), Kernel(PRECOMPUTED), 5, seed=0)
 
 
-def test_the_example_whose_features_overflow_is_named_among_many() -> None:
+@pytest.mark.parametrize("first", [0, 1500])
+def test_the_example_whose_features_overflow_is_named_among_many(first: int) -> None:
     features = np.zeros((3000, 2), np.float32)
-    features[[1500, 2500], 1] = np.inf
-    with pytest.raises(DataError, match="example 1500: a mapped feature is not finite"):
+    features[[first, 2500], 1] = np.inf
+    with pytest.raises(DataError, match=f"example {first}: a mapped feature is not finite"):
         maps.refuse_infinite(features, lambda row: f"example {row}")

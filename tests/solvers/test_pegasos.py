@@ -192,6 +192,16 @@ def test_the_end_of_the_run_is_the_end_of_a_block(monkeypatch: pytest.MonkeyPatc
     assert run(pegasos, case, pegasos.Options(epochs=1.0), eps=1e9).status is Status.CONVERGED
 
 
+@pytest.mark.parametrize(("batch", "steps"), [(1, 300), (7, 43)])
+def test_a_linear_run_is_looked_at_where_an_epoch_ends(batch: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nowhere that calls are cut."""
+    monkeypatch.setattr(pegasos, "_LOOK_SHARE", np.inf)
+    state = pegasos.start(replace(named("300 rows, linear"), bias="none"), pegasos.Options(batch=batch), 1e9, 0)
+    while not (progress := pegasos.advance(state, 40)).ended:
+        pass
+    assert (progress.done, progress.steps) == (True, steps)
+
+
 def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
     case = replace(named("sparse, linear"), bias="none")
     far = replace(case, rows=case.rows._replace(indices=case.rows.indices + 2_000_000_000, n_features=2_000_000_300))

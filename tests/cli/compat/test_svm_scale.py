@@ -132,6 +132,7 @@ def test_saved_ranges_by_heart(scale_folder: Path) -> None:
         ("-r other_ranges plain", "ERROR: failed to read scaling parameters", "other_ranges, line 3: must be"),
         ("-r plain plain", "ERROR: failed to read scaling parameters", "plain, line 1: must be `x` or `y`"),
         ("nofile", "can't open file nofile", "No such file"),
+        ("-s - plain", "cannot save ranges to standard output (-s -): the scaled data go there", ""),
         ("-s nofolder/kept plain", "can't open file nofolder/kept", "can't write nofolder/kept: there is no folder"),
     ],
 )
