@@ -100,7 +100,7 @@ class _Course:
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
         self.came = np.zeros(len(machines.labels), dtype=bool)
-        self._budget = self._least_call = _LEAST_CALL * max(1, len(machines.labels) // 2)
+        self._budget = self._least_call = _LEAST_CALL * (len(machines.labels) // 2)
         self._mark, self._looks = 1024, Marks(1, 1.01)
         self._told_at, self._told_rows = 0.0, 0
         self._due_s = listener.every_s

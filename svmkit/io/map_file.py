@@ -12,7 +12,7 @@ from svmkit.io.files import atomic_output, read_bytes
 def write_map(path: str, feature_map: maps.FeatureMap) -> None:
     """Writes the map; the file is whole or untouched. Raises OutputError where it cannot be written."""
     with atomic_output(path) as out:
-        out.write(json.dumps(feature_map.to_dict(), allow_nan=False).encode("ascii") + b"\n")
+        out.write(json.dumps(feature_map.to_dict()).encode("ascii") + b"\n")
 
 
 def read_map(path: str) -> maps.FeatureMap:
