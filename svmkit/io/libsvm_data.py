@@ -128,9 +128,18 @@ def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, trainin
         indices=np.empty(0, dtype=np.int32),
         indptr=np.zeros(n + 1, dtype=np.int64),
         n_features=width - 1,
-        gram=np.ascontiguousarray(table[:, 1:]),
         serial=np.clip(serial, 0, width).astype(np.int64),  # of test rows it may be any number, and means nothing
+        gram=_without_first_column(table),
     )
+
+
+def _without_first_column(table: Floats) -> Floats:
+    """The other columns, put together in the memory of ``table``: a kernel matrix may be most of what there is."""
+    n, width = table.shape
+    values = table.reshape(-1)
+    for r in range(n):
+        values[r * (width - 1) : (r + 1) * (width - 1)] = table[r, 1:]
+    return values[: n * (width - 1)].reshape(n, width - 1)
 
 
 def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str) -> DataError:

@@ -9,6 +9,7 @@ listed and left to Python.
 
 from __future__ import annotations
 
+import mmap
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -108,6 +109,18 @@ def parse(text: Text, *, n_leading: int = 1, notes: bool = True, unknown: bool =
     return filling.result(bounds)
 
 
+def _let_go(text: Text, start: int, stop: int) -> None:
+    """Gives back the memory of some of a mapped file's bytes, while what they say is written elsewhere; whole pages of it.
+
+    Whoever looks at them once more has them read once more.
+    """
+    mapped = text.base.obj if isinstance(text.base, memoryview) else None
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
+        if first < last:
+            mapped.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
 def count_newlines(text: Text, stop: int) -> int:
     """Number of newlines in ``text[:stop]``."""
     counts = np.zeros(2, dtype=np.int64)
@@ -168,6 +181,7 @@ class _Filling:
                 return
             if state[lines.FULL] and not state[lines.UNSETTLED]:  # one line alone holds more than the list does
                 unsettled = np.empty((2 * len(unsettled), 4), dtype=np.int64)
+        _let_go(self.text, start, stop)
 
     def _settle(self, unsettled: NDArray[np.int64]) -> None:
         """Converts the listed numbers: (place, kind, end, slot)."""

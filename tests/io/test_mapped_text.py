@@ -1,0 +1,57 @@
+"""Text of a mapped file: what has been parsed gives back its memory, and can be read once more all the same."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from numpy.testing import assert_array_equal
+
+from svmkit.data import Dataset
+from svmkit.errors import DataError
+from svmkit.io.files import map_bytes
+from svmkit.io.libsvm_data import parse_dataset, read_dataset
+from svmkit.io.sparse_text import parse
+
+LINE = "1 " + " ".join(f"{i}:{i / 7:.6f}" for i in range(1, 200))
+LINES = 1000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    path.write_text(f"{LINE}\n" * LINES)
+    return path
+
+
+def resident_kb(path: Path) -> int:
+    """What the process holds of the mapped file."""
+    found = re.search(rf"{re.escape(str(path))}\n(?:.*\n)*?Rss: +(\d+) kB", Path("/proc/self/smaps").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's account of a process's pages")
+def test_what_has_been_parsed_takes_no_memory(path: Path) -> None:
+    text = map_bytes(str(path))
+    text.sum()
+    assert resident_kb(path) > 1000
+    parse(text)
+    assert resident_kb(path) < 100
+    assert text.tobytes() == path.read_bytes()
+
+
+def test_it_is_read_as_any_text(path: Path) -> None:
+    mapped, copied = read_dataset(str(path)), parse_dataset(map_bytes(str(path)).copy(), "data")
+    assert isinstance(mapped, Dataset)
+    for one, other in zip((mapped.y, *mapped.rows), (copied.y, *copied.rows), strict=True):
+        assert_array_equal(one, other)
+
+
+def test_a_late_fault_is_found_where_it_stands(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("1 3:4 2:5\n")
+    with pytest.raises(DataError, match=rf"line {LINES + 1}, column 7: '2:5'"):
+        read_dataset(str(path))
