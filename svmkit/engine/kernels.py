@@ -56,9 +56,9 @@ PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 19, "sorted":
 BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
-#: Nonzeros of the rows on the left, and of the basis of ``cross_apply``, that are packed at a time: few enough to spare memory,
-#: for 32 MB of scaled values, and enough to be cut into long pieces.
-APPLIED_NONZEROS = 1 << 22
+#: Nonzeros of rows on the left, and of the basis of ``cross_apply``, that are packed at a time: 32 MB of scaled values, enough
+#: to be cut into long pieces. Rows of that basis at least: all on the left are packed once more for every part of it.
+APPLIED_NONZEROS, LEAST_BASIS = 1 << 22, 1024
 
 
 class Engine:
@@ -160,16 +160,16 @@ def cross_apply(
     else:
         layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
     out = np.zeros((left.n if numbers is None else len(numbers), weights.shape[1]))
-    for here, columns in _some_at_a_time(parts[-1], None if len(used) == basis.n else used, kernel, real, layout):
-        for there, some in _some_at_a_time(parts[0], numbers, kernel, real, layout):
+    for here, columns in _some_at_a_time(parts[-1], None if len(used) == basis.n else used, LEAST_BASIS, kernel, real, layout):
+        for there, some in _some_at_a_time(parts[0], numbers, 1, kernel, real, layout):
             _accumulate(kernel, some, columns, np.arange(columns.n), weights[used[here]], out[there])
     return out
 
 
-def _some_at_a_time(rows: Rows, numbers: Ints | None, *how: Any) -> Iterator[tuple[slice, Packed]]:
-    """The rows, or those of ``numbers``, packed, APPLIED_NONZEROS a part, and where each part is among them."""
+def _some_at_a_time(rows: Rows, numbers: Ints | None, least: int, *how: Any) -> Iterator[tuple[slice, Packed]]:
+    """The rows, or those of ``numbers``, packed in parts of about ``least`` rows or more, and where each part is among them."""
     ends = rows.indptr if numbers is None else np.concatenate([[0], np.cumsum(np.diff(rows.indptr)[numbers])])
-    for first, last in row_blocks(ends, APPLIED_NONZEROS):
+    for first, last in row_blocks(ends, max(APPLIED_NONZEROS, least * int(ends[-1]) // max(1, len(ends) - 1))):
         yield slice(first, last), pack(rows.part(first, last) if numbers is None else rows.take(numbers[first:last]), *how)
 
 
@@ -194,8 +194,8 @@ def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], i
     What a run has added up has its rounding, and that of float32 values: much, where C is large.
     """
     weights = np.column_stack(points)
-    found = cross_apply(rows, rows, kernel, weights)
-    return [np.ascontiguousarray(column) for column in found.T], rows.n * int(np.count_nonzero(weights.any(axis=1)))
+    columns = [np.ascontiguousarray(column) for column in cross_apply(rows, rows, kernel, weights).T]
+    return columns, rows.n * int(np.count_nonzero(weights.any(axis=1)))
 
 
 def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
@@ -213,7 +213,7 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
     narrow, own = prepared(kernel, left, basis)
     layout = layout_of(narrow, own, kernel, "f8")
     columns = pack(own, kernel, "f8", layout)
-    for there, some in _some_at_a_time(narrow, None, kernel, "f8", layout):
+    for there, some in _some_at_a_time(narrow, None, 1, kernel, "f8", layout):
         for g, (a, b) in enumerate(groups):
             _accumulate(kernel, some, columns, np.arange(a, b), weights[a:b], out[g, there])
     return out

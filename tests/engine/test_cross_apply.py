@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,6 +12,7 @@ from zoo import sparse_matrix
 from svmkit.data import Rows
 from svmkit.engine import kernels
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import Packed, pack
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 
@@ -28,6 +31,7 @@ def test_a_few_rows_and_columns_at_a_time(n_features: int, size: int, monkeypatc
         values, sums = cross_apply(a, b, kernel, ones), cross_apply(a, b, kernel, some)
         with monkeypatch.context() as patch:
             patch.setattr(kernels, "APPLIED_NONZEROS", size)
+            patch.setattr(kernels, "LEAST_BASIS", 1)
             assert np.array_equal(cross_apply(a, b, kernel, ones), values)
             assert_allclose(cross_apply(a, b, kernel, some), sums, rtol=0, atol=1e-15 * np.abs(some).sum())
 
@@ -50,8 +54,24 @@ def test_of_some_rows_with_some_weights(kernel: Kernel, size: int, monkeypatch: 
     weights[used[:5], 1] = 0.0
     expected = cross_apply(rows.take(numbers), rows.take(used), kernel, weights[used])
     monkeypatch.setattr(kernels, "APPLIED_NONZEROS", size)
+    monkeypatch.setattr(kernels, "LEAST_BASIS", 1)
     close = {"rtol": 0, "atol": 1e-13 * np.abs(expected).max()}
     assert_allclose(cross_apply(rows, rows, kernel, weights, numbers=numbers), expected, **close)
     assert_allclose(cross_apply(rows, rows, kernel, weights)[numbers], expected, **close)
     nobody = np.zeros((90, 2))
     assert not cross_apply(rows, rows, kernel, nobody, numbers=numbers).any()
+
+
+def test_long_rows_of_the_basis_are_not_packed_by_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows on the left are packed once more for every part of it."""
+    rows, sizes = Rows.from_dense(np.random.default_rng(13).random((100, 10))), []
+
+    def noted(packed: Rows, *how: Any) -> Packed:
+        sizes.append(packed.n)
+        return pack(packed, *how)
+
+    monkeypatch.setattr(kernels, "pack", noted)
+    monkeypatch.setattr(kernels, "APPLIED_NONZEROS", 200)
+    monkeypatch.setattr(kernels, "LEAST_BASIS", 50)
+    cross_apply(rows, rows, Kernel(RBF, 0.1), np.ones((100, 1)))
+    assert sizes == 2 * [50, *5 * [20]]
