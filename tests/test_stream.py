@@ -170,7 +170,13 @@ def test_rows_are_told_by_the_clock() -> None:
     ],
 )
 def test_limits_end_a_stream(limits: Limits, status: Status) -> None:
-    found = learn(data(), limits=limits)
+    """In its first pass; a second is not begun."""
+
+    def passes() -> Iterator[Iterator[Chunk]]:
+        yield chunks(data())
+        raise AssertionError
+
+    found = learn_stream(Machines(CONFIG, BINARY), passes(), limits=limits)
     assert found.status is status
     assert 0 < found.rows < 400
     assert limits.max_iter is None or found.rows == 123

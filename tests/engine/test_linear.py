@@ -91,3 +91,18 @@ def test_dense_rows_end_where_their_pointers_say() -> None:
             for i in range(rows.n):
                 _dense_ends(rows.indptr, i, found)
                 assert found.tolist() == rows.indptr[i : i + 2].tolist()
+
+
+def test_every_feature_of_a_stream_has_a_place_of_its_own() -> None:
+    """On both sides of the number from which features are placed as they come, in two parts."""
+    numbers = np.array([7, 2**20, 2**20 + 1, 2**20 + 2, 2**31 - 1], dtype=np.int32)
+    features, found = linear.FeaturePlaces(), []
+    for some in (numbers[[1, 3]], numbers):
+        rows = Rows(np.ones(len(some)), some, np.array([0, len(some)]), int(some.max()))
+        found = features.place(rows).indices.tolist()
+    assert len(set(found)) == len(numbers)
+    assert features.width == 2**20 + 1 + 3
+    w = np.zeros(features.width)
+    w[found] = [1.0, 2.0, 3.0, 4.0, 5.0]
+    row = features.as_rows(w)
+    assert dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) == dict(zip(numbers.tolist(), w[found], strict=True))

@@ -13,7 +13,7 @@ from svmkit import maps, parallel
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import DataError, ModelError, UsageError
-from svmkit.maps import nystroem
+from svmkit.maps import nystroem, quality
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 KERNEL = {"kind": "rbf", "gamma": 1.0, "coef0": 0.0, "degree": 3}
@@ -160,6 +160,7 @@ def test_a_map_of_no_landmarks_comes_back_too() -> None:
     blank = Rows.from_dense(np.zeros((3, 2)))
     again = maps.from_dict(json.loads(json.dumps(nystroem.fit(blank, Kernel(LINEAR), 2, seed=0).to_dict())))
     assert again.transform(some_rows()).shape == (120, 0)
+    assert quality.errors(again, blank, np.zeros((3, 3))) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("choice", ["uniform", "kmeans", "pivoted"])

@@ -103,6 +103,16 @@ def test_through_the_interior_the_optimum_is_the_same(n: int, bias: str, monkeyp
     assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
+def test_rows_of_no_cost_are_no_part_of_the_interior(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
+    problem = zoo.noisy(90, C=100.0)
+    costly = np.arange(90) % 3 > 0
+    state = smo.start(replace(problem, upper=np.where(costly, problem.upper, 0.0)), smo.Options(), 1e-6, 0)
+    while state.interior is None:
+        assert not smo.advance(state, 1).done
+    assert sorted(state.variables.row_of[state.interior[0]]) == np.flatnonzero(costly).tolist()
+
+
 def test_a_run_cut_short_inside_has_the_better_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
     problem = zoo.noisy(300, C=100.0)
