@@ -56,6 +56,19 @@ def test_pivots_end_where_nothing_is_left() -> None:
     assert len(landmarks.pivots(Rows.from_dense(np.zeros((4, 2))), Kernel(LINEAR), 2, seed=0)) == 0
 
 
+def test_rows_of_which_less_is_left_than_was_thought_are_proposed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding may leave some of a row by the running sums, and nothing by its own kernel values."""
+    rows = Rows.from_dense(np.concatenate([np.eye(3), np.zeros((2, 3))]))
+    monkeypatch.setattr(landmarks, "diagonal", lambda *_: np.ones(5))
+    rounds: list[str] = []
+
+    def heed(doing: str) -> None:
+        rounds.append(doing)
+        assert len(rounds) < 100
+
+    assert sorted(landmarks.pivots(rows, Kernel(LINEAR), 5, seed=0, heed=heed)) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_pivots_of_kernel_values_below_normal_doubles(seed: int) -> None:
     """A share of their sum may round to all of it."""

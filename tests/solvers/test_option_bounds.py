@@ -1,4 +1,4 @@
-"""The ends of what ``-O`` takes: the last value that a solver begins with, and the first that it refuses by name."""
+"""The ends of what ``-O`` takes, on a stream too: the last value that a solver begins with, and the first refused by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zoo import named
 
 from svmkit import solvers
 from svmkit.errors import UsageError
-from svmkit.problem import LINEAR, RBF
+from svmkit.problem import LINEAR, RBF, Kernel, Stream
 
 LEAST = 5e-324  # above 0
 
@@ -28,7 +28,7 @@ ENDS = [
     ("pegasos", LINEAR, "epochs", (LEAST, 1e9), (0.0, nextafter(1e9, inf))),
     ("pegasos", LINEAR, "batch", (1, 1_000_000), (0, 1_000_001)),
     ("pegasos", RBF, "batch", (1, 1024), (0, 1025)),
-    ("pegasos", RBF, "bias", (LEAST, 1e15), (0.0, nextafter(1e15, inf))),
+    ("pegasos", LINEAR, "bias", (LEAST, 1e15), (0.0, nextafter(1e15, inf))),
     ("perceptron", RBF, "epochs", (1,), (0,)),
     ("perceptron", RBF, "beta", (-1e300, 1e300), (-inf, inf)),
     ("perceptron", RBF, "budget", (0, 1), (-1,)),
@@ -57,3 +57,7 @@ def test_ends(name: str, kind: int, key: str, taken: tuple[float, ...], refused:
     for value in refused:
         with pytest.raises(UsageError, match=f"-O {key}="):
             solver.start(case, solver.Options(**{key: value}), 1e-3, 0)
+        if hasattr(solver, "start_stream") and (name, kind) != ("pegasos", RBF):  # which takes no stream of a kernel
+            stream = Stream(Kernel(kind, 1.0), 1.0, 0.1, case.bias)
+            with pytest.raises(UsageError, match=f"-O {key}="):
+                solver.start_stream(stream, solver.Options(**{key: value}), 1e-3, 0)

@@ -286,6 +286,7 @@ def test_it_says_it_has_converged_where_the_gap_is_small() -> None:
     assert progress.done
     assert progress.gap <= 0.05
     found = sbp.solution(state)
+    assert progress.kernel_evaluations == 200 * (state.counts[level.ROWS] + found.n_support)  # one look in float64
     K = kernel_matrix(case)
     assert primal_objective(K, case, beta_of(case, found), found.rho) <= optimum(case, K) / (1 - 0.05)
 

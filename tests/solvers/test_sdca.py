@@ -183,6 +183,21 @@ def test_training_turns_to_float64_when_corrections_do_not_help(monkeypatch: pyt
     assert oracle.violation(K, problem, beta_of(problem, state)) <= 1e-5 + 1e-7
 
 
+def test_where_nothing_moves_float64_begins_with_all_variables_and_their_own_values(blocks: None) -> None:
+    state = sdca.start(large(), sdca.Options(), 1e-3, 0)
+    form = state.form
+    assert isinstance(form, sdca._KernelForm)
+    while form.variables.is_whole:
+        assert not sdca.advance(state, 100).ended
+    if form.block is not None:
+        form._close_block(form.block)
+    form.moved = 0
+    form._end_sweep()
+    assert (form.variables.engine.packed.real, form.variables.is_whole) == ("f8", True)
+    whole = form.variables.whole
+    np.testing.assert_allclose(whole.F, large().y - oracle.kernel_matrix(large()) @ whole.beta, atol=1e-10)
+
+
 def test_in_float64_a_run_has_all_its_chances_again_and_then_none(blocks: None) -> None:
     form = sdca.start(large(), sdca.Options(), 1e-3, 0).form
     assert isinstance(form, sdca._KernelForm)

@@ -11,9 +11,9 @@ import zoo
 
 from svmkit.certificate import certify
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem
-from svmkit.solvers import smo, smo_pace, smo_state, smo_w
+from svmkit.solvers import newton, smo, smo_pace, smo_state, smo_w
 from svmkit.solvers.base import run as solve
-from svmkit.trace import Status
+from svmkit.trace import Progress, Status
 
 #: Kernel values up to 10⁷.
 SQUARE = Kernel(POLYNOMIAL, 1 / 4, 1.0, 2)
@@ -57,6 +57,25 @@ def test_it_is_the_optimum_that_pair_steps_find(bias: str, monkeypatch: pytest.M
         found.append(oracle.dual_objective(K, y, beta))
     assert found[2] < found[0]
     assert found[3] == pytest.approx(found[1], rel=1e-8)
+
+
+def test_the_products_that_the_way_took_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose Newton steps say that they took a million more has taken a million more."""
+    monkeypatch.setattr(smo_pace, "_W_SHARE", 0.0)
+    X, y = zoo.points(400, 4, seed=9, noise=0.2)
+    advance, counted = newton.advance, []
+    for more in (0, 1_000_000):
+
+        def said(state: newton.State, budget: int, more: int = more) -> Progress:
+            made = advance(state, budget)
+            return made._replace(kernel_evaluations=made.kernel_evaluations + more)
+
+        monkeypatch.setattr(newton, "advance", said)
+        state = smo.start(zoo.problem(X, y, Kernel(POLYNOMIAL, 0.5, 1.0, 3), 10.0), smo.Options(), 1e-5, 0)
+        while not (progress := smo.advance(state, 10**9)).done:
+            pass
+        counted.append(progress.kernel_evaluations)
+    assert counted[1] == counted[0] + 1_000_000
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
