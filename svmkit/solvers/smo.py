@@ -53,7 +53,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
 from svmkit.solvers.smo_alike import Alike, alike
 from svmkit.solvers.smo_blocks import are_few, may_grow, most_at_once, wanted
-from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside
+from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside, minimise_active
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
@@ -314,17 +314,17 @@ def _worth_a_look(state: State) -> bool:
 
 
 def _work(state: State) -> float:
-    """All that was done so far, in kernel values: a pair step looks at a whole block twice."""
-    return _evaluations(state) + 2.0 * max(len(state.K), _STEP_VARIABLES) * state.steps
+    """All that was done so far, in kernel values."""
+    return _evaluations(state) + state.looks
 
 
 def _newton(state: State) -> bool:
-    """Takes the active variables to their minimum, where pivots.py finds it; whether it does."""
+    """Takes the active variables to their minimum, where pivots.py, or a way through the interior, finds it: whether."""
     active, rows = state.variables.active, state.variables.row_of[state.variables.active.number]
     found = pivots.minimise(state.variables.engine, active, rows, state.variables.bias, state.eps)
     state.pace.newton_was_tried()
     if found is None:
-        return False
+        return minimise_active(state, _work(state))
     beta, active.F = found
     state.drift2 += float((beta - active.beta) @ (beta - active.beta))
     active.beta = beta
@@ -340,6 +340,7 @@ def _steps(state: State, block: Block, budget: int) -> int:
         used = steps(state.K, block.diagonal, *moved, *bounds, block.up, block.low, block.eps, budget)
     block.steps += used
     state.steps += used
+    state.looks += 2.0 * max(len(block.place), _STEP_VARIABLES) * used
     return used
 
 

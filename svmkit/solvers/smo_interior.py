@@ -3,7 +3,8 @@
 Where features are not scaled, a polynomial kernel's values lie so far apart that pair steps do not get near the optimum in any
 number; a few dozen Newton steps do. (Where its monomials are few, steps on w are the better way: smo_w.py.) They are taken one
 at a time, since calls of ``advance`` are short, while β stays where it was. It then goes where they have led, if it is better
-off there.
+off there. Where all but a few variables are dropped and pivots (pivots.py) do not settle, the others go to their minimum by
+themselves, however many there are in all: with a large C that takes pair steps millions of turns.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from math import ceil
 
 import numpy as np
 
+from svmkit import parallel
 from svmkit.data import Floats
+from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.interior import Interior
+from svmkit.engine.kernels import Engine
 from svmkit.problem import Solution
 from svmkit.solvers.smo_state import State, as_solution, current_beta, note, spent, take, use_float64
 
@@ -52,6 +56,30 @@ def go_on_inside(state: State, budget: int) -> int:
     if interior.ended:
         _arrive(state)
     return n_steps * each
+
+
+def minimise_active(state: State, work: float) -> bool:
+    """Takes the active variables, if that costs little against all ``work`` so far, to their minimum. Whether it does."""
+    active, kernel = state.variables.active, state.problem.kernel
+    n = len(active.beta)
+    if not (state.pace.interior_costs_little(n, work) and (active.lower < active.upper).all()):
+        return False
+    K = Engine(state.problem.rows.take(state.variables.row_of[active.number]), kernel, "f8").block(np.arange(n), np.arange(n))
+    state.evaluations_before += K.size
+    room = active.lower - active.beta, active.upper - active.beta
+    with parallel.leavable():
+        interior = Interior(K, active.F, *room, 0.0 if state.variables.bias else None, 0.5 * state.eps)
+        while not interior.ended:
+            parallel.stay()
+            interior.step()
+    beta = np.clip(active.beta + interior.beta, active.lower, active.upper)
+    change = beta - active.beta
+    F = active.F - product_of_rows(K, change)
+    if not (active.F + F) @ change > 0.0:  # twice what the objective falls by
+        return False
+    active.beta, active.F = beta, F
+    state.drift2 += float(change @ change)
+    return True
 
 
 def inside(state: State) -> Solution | None:

@@ -26,8 +26,8 @@ _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
 _W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
 #: Steps through the interior take as long as so many kernel values: to begin with, a variable squared and cubed. They begin
-#: when as much is done as so many of them take.
-_INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS = 8e6, 50.0, 0.006, 20
+#: when as much is done as so many of them take; for active variables by themselves, if that is such a share of what is done.
+_INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 8e6, 50.0, 0.006, 20, 0.25
 
 
 class Pace:
@@ -100,7 +100,11 @@ class Pace:
 
     def interior_step_work(self) -> float:
         """How long one of these steps takes, roughly."""
-        return _INTERIOR_START + _INTERIOR_SQUARE * float(self._n) ** 2 + _INTERIOR_CUBE * float(self._n) ** 3
+        return _interior_work(self._n)
+
+    def interior_costs_little(self, n: int, work: float) -> bool:
+        """Whether these steps, for ``n`` variables alone, take little time against all ``work`` so far."""
+        return _INTERIOR_STEPS * _interior_work(n) <= _INTERIOR_SHARE * work
 
     def claim_interior(self) -> bool:
         """Whether steps through the interior have not been taken yet; True once at most."""
@@ -111,3 +115,7 @@ class Pace:
         """After ``steps`` pair steps what is left to do is little: has stalled where the next look finds no fall."""
         self._least = violation
         self._reviews.hurry(steps, violation)
+
+
+def _interior_work(n: int) -> float:
+    return _INTERIOR_START + _INTERIOR_SQUARE * float(n) ** 2 + _INTERIOR_CUBE * float(n) ** 3

@@ -12,9 +12,10 @@ import zoo
 
 from svmkit.certificate import certify
 from svmkit.engine.interior import Interior
-from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Kernel, Problem
+from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo, smo_pace, smo_state
 from svmkit.solvers.base import run as solve
+from svmkit.solvers.smo_interior import minimise_active
 from svmkit.trace import Progress, Status
 
 
@@ -150,3 +151,38 @@ def test_few_rows_do_not_take_tens_of_millions_of_steps(x: list[list[float]]) ->
     _, progress = run(problem, 1e-3)
     assert progress.done
     assert progress.steps < 2_000_000
+
+
+def checkerboard(n: int, C: float) -> Problem:
+    X = np.random.default_rng(4).random((n, 2))
+    return zoo.problem(X, np.where((6 * X).astype(int).sum(axis=1) % 2, 1.0, -1.0), Kernel(RBF, 10.0), C)
+
+
+def test_a_few_active_variables_of_many_go_to_their_minimum() -> None:
+    """Where C is so large that pivots do not settle; steps through the interior for all would take a dozen times as long."""
+    problem = checkerboard(2500, 1e5)
+    state, progress = run(problem, 1e-3)
+    assert progress.done
+    assert state.pace.claim_interior()
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-6
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_the_minimum_of_the_active_variables_by_themselves(bias: Bias) -> None:
+    """The others stay; F is that of the new β; nothing is begun that costs much against the work so far."""
+    problem = replace(zoo.noisy(300, C=10.0), bias=bias)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-6, 0)
+    smo.advance(state, 2000)
+    smo_state.take(state, smo_state.current_beta(state))
+    state.variables.shrink(np.empty(0, np.int64))
+    active, before = state.variables.active, smo_state.current_beta(state)
+    assert len(active.beta) < 300
+    assert not minimise_active(state, 1e8)
+    assert minimise_active(state, 1e12)
+    assert state.variables.extremes(active)[2] <= 1e-6
+    after = smo_state.current_beta(state)
+    assert set(np.flatnonzero(after != before)) <= set(active.number)
+    K = oracle.kernel_matrix(problem)
+    assert np.allclose(active.F, (problem.y - K @ after)[active.number], rtol=0.0, atol=1e-4)
+    assert bias != "free" or after.sum() == pytest.approx(before.sum(), abs=1e-9)
