@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import nan
@@ -102,6 +103,26 @@ def go(solver: Any, limits: Limits = Limits(), **more: Any) -> SolverResult:
 def test_a_fixed_budget_ends_completed() -> None:
     result = go(scripted(end=777))
     assert (result.status, result.steps, result.solution.rho) == (Status.COMPLETED, 777, 777.0)
+
+
+def test_what_a_run_held_is_gone_before_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be most of the memory there is."""
+    solver, states, left = scripted(end=5), [], []
+    start, certificate = solver.start, base.Looks.certificate
+
+    def noted(*how: Any) -> State:
+        state: State = start(*how)
+        states.append(weakref.ref(state))
+        return state
+
+    def looked(*how: Any) -> Any:
+        left.append(states[0]())
+        return certificate(*how)
+
+    solver.start = noted
+    monkeypatch.setattr(base.Looks, "certificate", looked)
+    assert go(solver).steps == 5
+    assert left == [None]
 
 
 @pytest.mark.parametrize(
