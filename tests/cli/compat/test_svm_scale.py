@@ -163,6 +163,7 @@ def test_what_no_scaling_can_take_is_refused(text: str, scale_folder: Path, tmp_
         ("1 -2:1", "-2:1", "a feature index must not be negative"),
         ("1 4294967297:1", "4294967297:1", "a feature index must be below 2147483648"),
         ("1 99999999999:1", "99999999999:1", "a feature index must be below 2147483648"),
+        pytest.param(f"1 {'9' * 5000}:1", "9" * 40, "a feature index must be below 2147483648", id="5000 digits"),
     ],
 )
 def test_the_line_named_is_that_which_no_scaling_can_take(last: str, word: str, reason: str, tmp_path: Path) -> None:
