@@ -102,8 +102,7 @@ def _sums(parts: Any, rho: Any, first: Any, last: Any, out: Any) -> None:
     for r in range(first, last):
         here = r * (k - 1)
         for i0 in range(0, k - 1, _LINE):  # a class's part is read as it lies, for some partners at a time
-            i1 = min(i0 + _LINE, k - 1)
             for j in range(i0 + 1, k):
-                for i in range(i0, min(i1, j)):
+                for i in range(i0, min(i0 + _LINE, j)):
                     at = i * (2 * k - i - 1) // 2 + j - i - 1
                     out[r, at] = parts[i, here + j - 1] + parts[j, here + i] - rho[at]
