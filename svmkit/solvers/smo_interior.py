@@ -62,7 +62,7 @@ def minimise_active(state: State, work: float) -> bool:
     """Takes the active variables, if that costs little against all ``work`` so far, to their minimum. Whether it does."""
     active, kernel = state.variables.active, state.problem.kernel
     n = len(active.beta)
-    if not (state.pace.interior_costs_little(n, work) and (active.lower < active.upper).all()):
+    if n > MOST or not (state.pace.interior_costs_little(n, work) and (active.lower < active.upper).all()):
         return False
     K = Engine(state.problem.rows.take(state.variables.row_of[active.number]), kernel, "f8").block(np.arange(n), np.arange(n))
     state.evaluations_before += K.size

@@ -13,7 +13,7 @@ import zoo
 from svmkit.certificate import certify
 from svmkit.engine.interior import Interior
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
-from svmkit.solvers import smo, smo_pace, smo_state
+from svmkit.solvers import smo, smo_interior, smo_pace, smo_state
 from svmkit.solvers.base import run as solve
 from svmkit.solvers.smo_interior import minimise_active
 from svmkit.trace import Progress, Status
@@ -169,8 +169,8 @@ def test_a_few_active_variables_of_many_go_to_their_minimum() -> None:
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
-def test_the_minimum_of_the_active_variables_by_themselves(bias: Bias) -> None:
-    """The others stay; F is that of the new β; nothing is begun that costs much against the work so far."""
+def test_the_minimum_of_the_active_variables_by_themselves(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others stay; F is that of the new β; nothing is begun that costs much against the work so far, or much memory."""
     problem = replace(zoo.noisy(300, C=10.0), bias=bias)
     state = smo.start(problem, smo.Options(working_set=32), 1e-6, 0)
     smo.advance(state, 2000)
@@ -179,6 +179,9 @@ def test_the_minimum_of_the_active_variables_by_themselves(bias: Bias) -> None:
     active, before = state.variables.active, smo_state.current_beta(state)
     assert len(active.beta) < 300
     assert not minimise_active(state, 1e8)
+    with monkeypatch.context() as patch:
+        patch.setattr(smo_interior, "MOST", len(active.beta) - 1)
+        assert not minimise_active(state, 1e12)
     assert minimise_active(state, 1e12)
     assert state.variables.extremes(active)[2] <= 1e-6
     after = smo_state.current_beta(state)
