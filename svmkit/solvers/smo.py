@@ -315,11 +315,11 @@ def _worth_a_look(state: State) -> bool:
 
 def _work(state: State) -> float:
     """All that was done so far, in kernel values."""
-    return _evaluations(state) + state.looks
+    return _evaluations(state) + state.step_work
 
 
 def _newton(state: State) -> bool:
-    """Takes the active variables to their minimum, where pivots.py, or a way through the interior, finds it: whether."""
+    """Takes the active variables to their minimum, where pivots or a way through the interior lead there; whether it does."""
     active, rows = state.variables.active, state.variables.row_of[state.variables.active.number]
     found = pivots.minimise(state.variables.engine, active, rows, state.variables.bias, state.eps)
     state.pace.newton_was_tried()
@@ -340,7 +340,7 @@ def _steps(state: State, block: Block, budget: int) -> int:
         used = steps(state.K, block.diagonal, *moved, *bounds, block.up, block.low, block.eps, budget)
     block.steps += used
     state.steps += used
-    state.looks += 2.0 * max(len(block.place), _STEP_VARIABLES) * used
+    state.step_work += 2.0 * max(len(block.place), _STEP_VARIABLES) * used  # a step looks at the whole block twice
     return used
 
 

@@ -70,7 +70,7 @@ class State:
     ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if that does not serve;
     ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``: steps through the
     interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the least violation.
-    ``lost_steps``: those that rounds of few steps took the time of. ``looks`` of steps at variables: two at each of a block.
+    ``lost_steps``: those that rounds of few steps took the time of. ``step_work``: of all pair steps, in kernel values.
     """
 
     problem: Problem
@@ -96,7 +96,7 @@ class State:
     violation: float = np.inf
     unfinished_steps: int = 0
     lost_steps: int = 0
-    looks: float = 0.0
+    step_work: float = 0.0
     drift2: float = 0.0
     idle: bool = False
     checks: Checks = field(default_factory=Checks)
