@@ -37,7 +37,7 @@ def probabilities(model: Model, decisions: Floats, on_warning: Callable[[str], N
 
     ``on_warning`` gets one line for every row whose coupling did not settle. Raises ModelError if the model has none to give.
     """
-    if not supports_probability(model) or model.svm_type in ("epsilon_svr", "nu_svr"):
+    if not supports_probability(model) or model.is_regression:
         raise ModelError("Model does not support probability estimates: train it with -b 1")
     if model.density_marks is not None and model.labels is None:
         inside = one_class_probability(decisions[:, 0], model.density_marks)

@@ -77,6 +77,11 @@ class Model:
         return 2 if self.labels is None else len(self.labels)
 
     @property
+    def is_regression(self) -> bool:
+        """Whether its answers are values, not labels."""
+        return self.svm_type in ("epsilon_svr", "nu_svr")
+
+    @property
     def n_support(self) -> int:
         """Number of support vectors, each counted once."""
         return self.rows.n

@@ -37,7 +37,7 @@ ROOMS = [
         "turns",
     ),
     *("clock", "problem", "trace", "engine", "certificate", "maps", "solvers"),
-    *("model", "calibrate", "metrics", "scaling", "reduced", "compress"),
+    *("model", "calibrate", "metrics", "score", "scaling", "reduced", "compress"),
     "matching",
     *FITTING,
     *("io", "cli", "__main__"),

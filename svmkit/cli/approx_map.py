@@ -55,9 +55,9 @@ def _made(dataset: Dataset | None, config: TrainConfig, reporter: Reporter) -> F
 
 
 def _chunks(data: str, reporter: Reporter) -> Iterator[Chunk]:
-    from svmkit.io.chunks import read_chunks
+    from svmkit.io.chunks import read_parts
 
-    return read_chunks(data, on_warning=reporter.warn)
+    return read_parts(data, on_warning=reporter.warn)
 
 
 def _whole(dataset: Dataset) -> Iterator[Chunk]:

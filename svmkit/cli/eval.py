@@ -80,7 +80,7 @@ def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
     from svmkit import metrics
     from svmkit.model import answers as answers_of
 
-    if model.svm_type in ("epsilon_svr", "nu_svr"):
+    if model.is_regression:
         values = answers_of(model, dataset.rows)
         return {
             "n": dataset.n,

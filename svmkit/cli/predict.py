@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +14,12 @@ from svmkit.cli.progress import Reporter
 from svmkit.cli.report import class_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from svmkit.data import Dataset, Floats
+    from svmkit.data import Floats, Rows
     from svmkit.io.files import Output
     from svmkit.model import Model
+    from svmkit.score import Score
 
 EPILOG = """\b
 OUTPUT, a line an example, in the order of DATA:
@@ -29,7 +31,8 @@ OUTPUT, a line an example, in the order of DATA:
             rest), p_A
 
 Numbers read back exactly. The accuracy on DATA's labels goes to standard error.
-DATA may be - (standard input), OUTPUT is standard output unless named.
+DATA may be - (standard input), and larger than memory: it is read part by part. OUTPUT
+is standard output unless named.
 """
 
 
@@ -49,46 +52,44 @@ DATA may be - (standard input), OUTPUT is standard output unless named.
 @quiet_option
 def command(data: str, model: str, output: str, kind: str, threads: int, quiet: bool) -> None:
     files.check_output(output, data, model)
+    files.refuse_shared_input(DATA=data, MODEL=model)
+    from svmkit.io.chunks import read_parts
     from svmkit.io.files import atomic_output
+    from svmkit.io.model_libsvm import read_model
+    from svmkit.score import Score
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
-        machine, dataset = files.read_model_and_data(model, data, reporter)
+        machine, score = read_model(model), Score()
         with atomic_output(output) as out:
-            if kind == "label":
-                labels = _write_labels(machine, dataset, out, reporter)
-            else:
-                labels = _write_decisions(machine, dataset, kind, out, reporter)
+            for part in read_parts(data, precomputed=machine.kernel.name == "precomputed", on_warning=reporter.warn):
+                what = f"answers to examples {score.n + 1:,} to {score.n + part.dataset.n:,}"
+                truth = part.dataset.y if machine.is_regression else part.dataset.classes
+                for labels, lines in _answers(machine, part.dataset.rows, kind, partial(reporter.during, what)):
+                    _write_lines([_header(machine)] if kind == "all" and score.n == 0 else [], out)
+                    _write_lines(lines, out)
+                    score.add(truth[: len(labels)], labels)
+                    truth = truth[len(labels) :]
         if not quiet:
-            reporter.note(_score(machine, dataset, labels))
+            reporter.note(_told(machine, score))
 
 
-def _write_labels(model: Model, dataset: Dataset, out: Output, reporter: Reporter) -> Floats:
-    from svmkit.model import answers
+def _answers(
+    model: Model, rows: Rows, kind: str, doing: Callable[[Callable[[], Any]], Any]
+) -> Iterator[tuple[Floats, Iterable[str]]]:
+    """The labels of some rows at a time, and the lines that are asked for: of many classes decision values take far more room
+    than the data. ``doing`` calls what takes long.
+    """
+    from svmkit.model import answers, decisions_by_part, predict
 
-    labels = reporter.during(_doing(dataset), lambda: answers(model, dataset.rows))
-    _write_lines(_label_lines(model, labels), out)
-    return labels
-
-
-def _write_decisions(model: Model, dataset: Dataset, kind: str, out: Output, reporter: Reporter) -> Floats:
-    """Some rows at a time: of many classes decision values take far more room than the data."""
-    import numpy as np
-
-    from svmkit.model import decisions_by_part, predict
-
-    parts, labels = decisions_by_part(model, dataset.rows), []  # refuses what cannot be before anything is written
-    if kind == "all":
-        _write_lines([_header(model)], out)
-    while (decisions := reporter.during(_doing(dataset), lambda: next(parts, None))) is not None:
-        labels.append(predict(model, decisions))
-        of_rows = _number_lines(decisions, " ") if kind == "decision" else _all_lines(model, labels[-1], decisions)
-        _write_lines(of_rows, out)
-    return np.concatenate(labels)
-
-
-def _doing(dataset: Dataset) -> str:
-    return f"answers to {dataset.n:,} examples"
+    if kind == "label":
+        labels = doing(lambda: answers(model, rows))
+        yield labels, _label_lines(model, labels)
+        return
+    parts = decisions_by_part(model, rows)
+    while (decisions := doing(lambda: next(parts, None))) is not None:
+        labels = predict(model, decisions)
+        yield labels, _number_lines(decisions, " ") if kind == "decision" else _all_lines(model, labels, decisions)
 
 
 def _write_lines(lines: Iterable[str], out: Output) -> None:
@@ -135,11 +136,8 @@ def _all_lines(model: Model, labels: Floats, decisions: Floats) -> Iterable[str]
     return map("\t".join, zip(*columns, strict=True))
 
 
-def _score(model: Model, dataset: Dataset, labels: Floats) -> str:
+def _told(model: Model, score: Score) -> str:
     """How the labels of the data compare."""
-    from svmkit import metrics
-
-    if model.svm_type in ("epsilon_svr", "nu_svr"):
-        return f"mean squared error {metrics.mean_squared_error(dataset.y, labels):g} over {dataset.n:,} examples"
-    right = int((labels == dataset.classes).sum())
-    return f"accuracy {100 * right / max(1, dataset.n):g} % ({right:,} of {dataset.n:,})"
+    if model.is_regression:
+        return f"mean squared error {score.mean_squared_error:g} over {score.n:,} examples"
+    return f"accuracy {100 * score.right / max(1, score.n):g} % ({score.right:,} of {score.n:,})"

@@ -1,8 +1,9 @@
 """Data files part by part, for pipes and for what is larger than memory: the same lines by the same parser.
 
-Memory is that of a part, whatever the file's size. What a pipe has delivered is handed on within a second, so that a slow
-stream is learned from as it comes; from a compressed one, what can be unpacked of it. Of a damaged file all that stands before
-the damage comes first.
+Memory is that of a part, whatever the file's size. ``read_chunks`` is for learning: what a pipe has delivered is handed on
+within a second, so that a slow stream is learned from as it comes; from a compressed one, what can be unpacked of it. Of a
+damaged file all that stands before the damage comes first. ``read_parts`` is for answers, whose last digits may depend on the
+examples that are looked at together: its parts are the same however the bytes come.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from svmkit.data import Chunk
-from svmkit.io.files import open_bytes
-from svmkit.io.libsvm_data import empty, line_of_row, parse_up_to_fault
-from svmkit.io.sparse_text import Text, count_newlines
+from svmkit.io.files import map_plain, open_bytes
+from svmkit.io.libsvm_data import empty, line_of_row, parse_dataset, parse_up_to_fault
+from svmkit.io.sparse_text import Text, count_newlines, let_go, line_start
 
 #: Bytes of text to a chunk: many pieces of work for the parser, and few enough to be learned from in seconds.
 CHUNK_BYTES = 1 << 22
+#: Bytes of text to a part: answers to so much take far longer than it does to prepare a model for them.
+PART_BYTES = 1 << 23
 
 
 def read_chunks(
@@ -31,38 +34,92 @@ def read_chunks(
     Reads as ``libsvm_data.read_dataset`` does; of dropped words only the first chunk that has some is told. Raises DataError
     after the examples before a bad line, with the line's number in the file, and where there is no example at all.
     """
-    first_line, found = 1, False
-    for content in _whole_lines(path, chunk_bytes):
-        text = np.frombuffer(content, dtype=np.uint8)
-        warned: list[str] = []
-        dataset, fault = parse_up_to_fault(text, path, first_line, warned.append)
-        if warned and on_warning is not None:
-            on_warning(warned[0])
-            on_warning = None
+    tell, found = _once(on_warning), False
+    for text, first_line in _numbered(_read(path, chunk_bytes)):
+        dataset, fault = parse_up_to_fault(text, path, first_line, tell)
         if dataset.n:
             found = True
             yield Chunk(dataset, _where(path, text, first_line))
         if fault is not None:
             raise fault
-        first_line += count_newlines(text, len(text))
     if not found:
         raise empty(path)
+
+
+def read_parts(
+    path: str,
+    *,
+    precomputed: bool = False,
+    may_be_empty: bool = False,
+    on_warning: Callable[[str], None] | None = None,
+) -> Iterator[Chunk]:
+    """The examples in ``path`` in order, in parts of about ``PART_BYTES`` of text; none is empty.
+
+    Reads as ``read_chunks`` does, and ``precomputed`` as ``libsvm_data.read_dataset``, but hands on nothing of a part with a
+    bad line. A file of no byte is refused too, unless it ``may_be_empty``.
+    """
+    tell, found = _once(on_warning), may_be_empty
+    plain = map_plain(path)
+    parts = _read(path, PART_BYTES, patient=True) if plain is None else _cut(plain, PART_BYTES)
+    for text, first_line in _numbered(parts):
+        dataset = parse_dataset(text, path, precomputed=precomputed, first_line=first_line, on_warning=tell)
+        found = dataset.n > 0 or (found and first_line > 1)
+        if dataset.n:
+            yield Chunk(dataset, _where(path, text, first_line))
+    if not found:
+        raise empty(path)
+
+
+def _once(on_warning: Callable[[str], None] | None) -> Callable[[str], None]:
+    """``on_warning`` for the first of many warnings of one kind."""
+    left = [] if on_warning is None else [on_warning]
+    return lambda warning: left.pop()(warning) if left else None
 
 
 def _where(path: str, text: Text, first_line: int) -> Callable[[int], str]:
     return lambda row: f"{path}, line {first_line - 1 + line_of_row(text, row)}"
 
 
-def _whole_lines(path: str, chunk_bytes: int) -> Iterator[bytes]:
-    """The file's content, cut behind newlines; a line longer than a chunk stays whole."""
+def _numbered(texts: Iterator[Text]) -> Iterator[tuple[Text, int]]:
+    """Each of a file's parts, and the number of its first line."""
+    first_line = 1
+    for text in texts:
+        yield text, first_line
+        first_line += count_newlines(text, len(text))
+
+
+def _cut(text: Text, size: int) -> Iterator[Text]:
+    """A mapped file as ``_read`` cuts it, patiently; nothing is copied, and what has been used leaves memory."""
+    first = 0
+    for stop in range(size, len(text) + size, size):
+        end = line_start(text, min(stop, len(text)))
+        if end > first:
+            yield text[first:end]
+            let_go(text, first, end)
+            first = end
+    if first < len(text):
+        yield text[first:]
+
+
+def _read(path: str, size: int, patient: bool = False) -> Iterator[Text]:
+    """The file as it comes or, patiently, ``size`` bytes at a time; cut behind newlines, and a longer line stays whole."""
     with open_bytes(path) as read:
         rest: list[bytes] = []
-        while block := read(chunk_bytes):
+        while block := _in_full(read, size) if patient else read(size):
             end = block.rfind(b"\n") + 1
             if end:
-                yield b"".join([*rest, block[:end]])
+                yield np.frombuffer(b"".join([*rest, memoryview(block)[:end]]), dtype=np.uint8)
                 rest = [block[end:]] if end < len(block) else []
             else:
                 rest.append(block)
         if rest:
-            yield b"".join(rest)
+            yield np.frombuffer(b"".join(rest), dtype=np.uint8)
+
+
+def _in_full(read: Callable[[int], bytes], n: int) -> bytes:
+    """The next n bytes, fewer only at the end, however often a pipe pauses."""
+    blocks, size = [], 0
+    while size < n and (block := read(n - size)):
+        blocks.append(block)
+        size += len(block)
+    return b"".join(blocks)

@@ -68,12 +68,33 @@ def map_bytes(path: str) -> NDArray[np.uint8]:
     return np.frombuffer(content, dtype=np.uint8)
 
 
-def _read_all(descriptor: int) -> bytearray | mmap.mmap:
+def map_plain(path: str) -> NDArray[np.uint8] | None:
+    """What ``map_bytes`` gives, of a file that it maps; else None, and nothing has been read."""
+    if path != "-" and not os.path.isfile(path):  # a named pipe that is let go would lose its writer
+        return None
+    try:
+        with open(_STDIN if path == "-" else path, "rb", buffering=0, closefd=path != "-") as file:
+            mapped = _mapped(file.fileno())
+    except (OSError, ValueError):
+        return None
+    if mapped is None or any(mapped[: len(magic)] == magic for magic, _, _ in _COMPRESSIONS):
+        return None
+    return np.frombuffer(memoryview(mapped), dtype=np.uint8)
+
+
+def _mapped(descriptor: int) -> mmap.mmap | None:
+    """A plain file at its beginning, mapped."""
     status = os.fstat(descriptor)
     # Files under /proc say they are regular and empty, and yet have content.
     if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(descriptor, 0, os.SEEK_CUR) == 0:
         with suppress(OSError):  # some file systems map nothing
             return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    return None
+
+
+def _read_all(descriptor: int) -> bytearray | mmap.mmap:
+    if (mapped := _mapped(descriptor)) is not None:
+        return mapped
     content = bytearray()
     while part := read_some(descriptor, _CHUNK):
         content += part

@@ -72,7 +72,7 @@ def parse_dataset(
         on_warning(f"{path}: words after the last index:value pair were left out on {lines}")
     rows = Rows(parsed.data, parsed.indices, parsed.indptr, parsed.max_index)
     if precomputed:
-        rows = _kernel_rows(parsed, text, path, training)
+        rows = _kernel_rows(parsed, text, path, before, training)
     y = parsed.leading[:, 0].copy() if labels else np.full(rows.n, np.nan)
     return Dataset(rows=rows, y=y, weight=parsed.cost, qid=parsed.qid, source=path)
 
@@ -103,24 +103,27 @@ def parse_up_to_fault(
         return parse_dataset(good, path, first_line=first_line, on_warning=on_warning), error
 
 
-def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, training: bool) -> Rows:
-    """Rows of a kernel matrix. Raises DataError unless each line gives all columns 0, 1, … L, the first a serial number."""
+def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, before: int, training: bool) -> Rows:
+    """Rows of a kernel matrix. Raises DataError unless each line gives all columns 0, 1, … L, the first a serial number.
+
+    ``before`` lines of the file stand before the text.
+    """
     n, width = len(parsed.leading), parsed.max_index + 1
     filled = np.diff(parsed.indptr) > 0
     first = np.zeros(n, dtype=np.int64)
     first[filled] = parsed.indptr[:-1][filled]
     bad = np.flatnonzero(~filled | ((parsed.indices[first] != 0) if len(parsed.indices) else True))
     if len(bad):
-        where = f"{path}, line {line_of_row(text, int(bad[0]))}"
+        where = f"{path}, line {before + line_of_row(text, int(bad[0]))}"
         reason = f"{where}: rows of a precomputed kernel begin with 0:serial, the number of the training example they belong to"
         raise DataError("Wrong input format: first column must be 0:sample_serial_number", reason)
     if (np.diff(parsed.indptr) != width).any():
-        raise _uneven(parsed, text, path)
+        raise _uneven(parsed, text, path, before)
     table = parsed.data.reshape(n, width)
     serial = table[:, 0]
     bad = np.flatnonzero((serial != np.floor(serial)) | (serial < 1) | (serial > width - 1))
     if training and len(bad):
-        where = f"{path}, line {line_of_row(text, int(bad[0]))}"
+        where = f"{path}, line {before + line_of_row(text, int(bad[0]))}"
         reason = f"{where}: serial number {float(serial[bad[0]]):.17g} is not a whole number from 1 to {width - 1}"
         raise DataError("Wrong input format: sample_serial_number out of range", reason)
     return Rows(
@@ -142,13 +145,13 @@ def _without_first_column(table: Floats) -> Floats:
     return values[: n * (width - 1)].reshape(n, width - 1)
 
 
-def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str) -> DataError:
+def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str, before: int) -> DataError:
     """The complaint about the first row of a kernel matrix that is not as most are: from column 0 to the same last one."""
     counts, last = np.diff(parsed.indptr), parsed.indices[parsed.indptr[1:] - 1]
     found, times = np.unique(counts, return_counts=True)
     usual = int(found[times == times.max()][-1])
     row = int(np.flatnonzero((counts != usual) | (last != usual - 1))[0])
-    line = line_of_row(text, row)
+    line = before + line_of_row(text, row)
     given = parsed.indices[parsed.indptr[row] : parsed.indptr[row + 1]]
     gaps = np.flatnonzero(given != np.arange(len(given)))
     this = f"has none for column {gaps[0]}" if len(gaps) else f"gives {counts[row]} up to column {last[row]}, others {usual}"

@@ -71,7 +71,7 @@ class TextError(Exception):
     """A line that cannot be parsed: 1-based ``line`` and ``column`` of ``token`` (shortened, printable), and the reason."""
 
     def __init__(self, text: Text, position: int, reason: str) -> None:
-        start = _line_start(text, position)
+        start = line_start(text, position)
         self.line = 1 + count_newlines(text, start)
         self.column = position - start + 1
         self.token = _token(text, position)
@@ -109,7 +109,7 @@ def parse(text: Text, *, n_leading: int = 1, notes: bool = True, unknown: bool =
     return filling.result(bounds)
 
 
-def _let_go(text: Text, start: int, stop: int) -> None:
+def let_go(text: Text, start: int, stop: int) -> None:
     """Gives back the memory of some of a mapped file's bytes, while what they say is written elsewhere; whole pages of it.
 
     Whoever looks at them once more has them read once more.
@@ -181,7 +181,7 @@ class _Filling:
                 return
             if state[lines.FULL] and not state[lines.UNSETTLED]:  # one line alone holds more than the list does
                 unsettled = np.empty((2 * len(unsettled), 4), dtype=np.int64)
-        _let_go(self.text, start, stop)
+        let_go(self.text, start, stop)
 
     def _settle(self, unsettled: NDArray[np.int64]) -> None:
         """Converts the listed numbers: (place, kind, end, slot)."""
@@ -254,7 +254,7 @@ def _has_digits(token: bytes) -> bool:
     return re.search(rb"[1-9a-fA-F]", mantissa) is not None
 
 
-def _line_start(text: Text, position: int) -> int:
+def line_start(text: Text, position: int) -> int:
     """Where the line begins that ``position`` is in."""
     size = 1 << 16
     while True:

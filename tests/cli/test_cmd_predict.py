@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
 from shell import process, svmkit, write_blobs
 
 from svmkit import model as model_module
 from svmkit.calibrate import probabilities
 from svmkit.cli.compat import svm_predict
+from svmkit.io import chunks
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values, predict
@@ -98,6 +101,39 @@ def test_some_rows_at_a_time_say_the_same(trained: tuple[str, str], tmp_path: Pa
     at_once = said()
     monkeypatch.setattr(model_module, "_DECISIONS_HELD", 7)
     assert said() == at_once
+
+
+def test_parts_of_a_file_get_the_answers_of_the_whole(
+    trained: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To rounding: rows are moved to a middle of their own, by which last digits may differ."""
+    data, model = trained[0], calibrated(trained[1], tmp_path)
+
+    def said() -> tuple[list[str], list[str], NDArray[np.float64]]:
+        tool = [svm_predict.main(["-b", "1", data, model, str(tmp_path / "out")]), (tmp_path / "out").read_text()]
+        labels, table = (svmkit("predict", "--output", kind, data, model) for kind in ("label", "all"))
+        header, *lines = table.stdout.splitlines()
+        texts = [*map(str, tool), labels.stdout, labels.stderr, table.stderr, header]
+        return texts, lines, np.array([[float(word) for word in line.split("\t")] for line in lines])
+
+    whole = said()
+    monkeypatch.setattr(chunks, "PART_BYTES", 100)
+    parts = said()
+    assert len(list(chunks.read_parts(data))) > 10
+    assert parts[0] == whole[0]
+    assert_allclose(parts[2], whole[2], rtol=1e-12)
+
+
+def test_what_is_wrong_with_a_later_part_leaves_no_file(
+    trained: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", 100)
+    (tmp_path / "bad").write_text(Path(trained[0]).read_text() + "1 2:1 1:1\n")
+    done = svmkit("predict", tmp_path / "bad", trained[1], tmp_path / "out")
+    assert (done.returncode, (tmp_path / "out").exists()) == (1, False)
+    assert "bad, line 42, column 7" in done.stderr
+    piped = svmkit("predict", tmp_path / "bad", trained[1])
+    assert svmkit("predict", trained[0], trained[1]).stdout.startswith(piped.stdout)
 
 
 def test_half_of_what_probabilities_take_is_none(trained: tuple[str, str], tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from svmkit.data import stack
 from svmkit.errors import DataError
-from svmkit.io import files
-from svmkit.io.chunks import read_chunks
+from svmkit.io import chunks, files
+from svmkit.io.chunks import read_chunks, read_parts
 from svmkit.io.libsvm_data import read_dataset
 
 TEXT = b"1 1:0.5 3:2\n# note\n-1 2:1 cost:2\n+1\n-1 7:1e-3 9:1\n" * 200
@@ -176,3 +176,79 @@ def test_examples_before_the_damage_come_before_the_error(path: Path, packed: st
     with pytest.raises(DataError, match=f"{packed} data are damaged or cut short"):
         seen.extend(part.dataset.n for part in read_chunks(str(path)))
     assert sum(seen) >= 800
+
+
+def bytes_by(way: str, text: bytes, path: Path) -> None:
+    """Puts ``text`` behind ``path``: a file, a packed one, or a pipe that delivers some bytes at a time."""
+    if way != "pipe":
+        path.write_bytes(PACKED[way](text))
+        return
+    os.mkfifo(path)
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            for first in range(0, len(text), 700):
+                pipe.write(text[first : first + 700])
+                time.sleep(0.002)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.removesuffix(b"\n"), b"1 1:1 # " + b"long " * 500 + b"\n" + TEXT], ids=len)
+@pytest.mark.parametrize("size", [37, 1000, 10**7])
+def test_parts_are_the_same_however_they_come(text: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", size)
+    monkeypatch.setattr(files, "_PIPE_WAIT_S", 0.0)
+    bytes_by("plain", text, tmp_path / "whole")
+    whole, found = read_dataset(str(tmp_path / "whole")), []
+    for way in ("plain", "pipe", "gzip in members", "xz"):
+        bytes_by(way, text, tmp_path / way)
+        parts = list(read_parts(str(tmp_path / way)))
+        assert np.array_equal(np.concatenate([part.dataset.y for part in parts]), whole.y)
+        rows = stack([part.dataset.rows for part in parts])
+        assert all(np.array_equal(a, b) for a, b in zip(rows, whole.rows, strict=True))
+        found.append([(part.dataset.n, part.where(0).removeprefix(f"{tmp_path / way}")) for part in parts])
+    assert all(parts == found[0] for parts in found)
+    assert len(found[0]) > 1 or size > len(text)
+
+
+@pytest.mark.parametrize("way", ["plain", "gzip"])
+def test_of_a_part_with_a_bad_line_nothing_is_handed_on(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", 1000)
+    bytes_by(way, TEXT + b"1 1:1\n1 2:1 1:1\n", path)
+    seen: list[int] = []
+    with pytest.raises(DataError, match=f"{path}, line 1002, column 7"):
+        seen.extend(part.dataset.n for part in read_parts(str(path)))
+    assert sum(seen) == 4 * (len(TEXT) // 1000 * 1000 // 50)
+
+
+def test_parts_of_a_kernel_matrix(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", 64)
+    lines = [f"1 0:{row} 1:{row}.5 2:0 3:-{row}" for row in range(1, 31)]
+    path.write_text("\n".join(lines))
+    whole = read_dataset(str(path), precomputed=True)
+    parts = [part.dataset.rows for part in read_parts(str(path), precomputed=True)]
+    assert len(parts) > 5
+    assert np.array_equal(np.concatenate([part.gram for part in parts]), whole.rows.gram)
+    assert np.array_equal(np.concatenate([part.serial for part in parts]), whole.rows.serial)
+    for bad, words in (("1 1:1", "begin with 0:serial"), ("1 0:1 1:1 2:1", "every column"), ("1 0:1 3:1", "every column")):
+        path.write_text("\n".join([*lines[:25], bad, *lines[25:]]))
+        with pytest.raises(DataError, match=f"{path}, line 26: .*{words}"):
+            list(read_parts(str(path), precomputed=True))
+
+
+@pytest.mark.parametrize("text", [b"", b"# nothing\n# at all"])
+@pytest.mark.parametrize("may_be_empty", [False, True])
+def test_no_part_has_an_example(text: bytes, may_be_empty: bool, path: Path) -> None:
+    path.write_bytes(text)
+    if may_be_empty and not text:
+        assert list(read_parts(str(path), may_be_empty=True)) == []
+        return
+    with pytest.raises(DataError, match="the file holds no example"):
+        list(read_parts(str(path), may_be_empty=may_be_empty))
+
+
+def test_a_pipe_is_not_opened_twice(path: Path) -> None:
+    """Its writer would be told that nobody reads."""
+    os.mkfifo(path)
+    assert files.map_plain(str(path)) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from svmkit.cli.compat.tool import announce_compiling, check_input, check_one_re
 from svmkit.errors import ModelError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset, Floats
+    from svmkit.data import Chunk, Floats, Rows
     from svmkit.model import Model
+    from svmkit.score import Score
 
 USAGE = """\
 Usage: svm-predict [options] test_file model_file output_file
@@ -64,15 +65,21 @@ def _predict(call: Call) -> None:
     check_input(call.model, f"can't open model file {call.model}")
     announce_compiling("svm-predict")
     from svmkit.io.files import atomic_output
+    from svmkit.score import Score
 
-    model = _read_model(call.model)
+    model, score = _read_model(call.model), Score()
     tell: Callable[[str], None] = (lambda line: None) if call.quiet else (lambda line: inform(line + "\n"))
     _note_probabilities(model, call.probability, tell)
-    dataset = _read_data(call.test, model)
-    lines, answers = _answers(model, dataset, call.probability, tell)
+    with_chances = call.probability and not model.is_regression
     with atomic_output(call.output) as out:
-        out.write("".join(lines).encode("ascii"))
-    for line in score_lines(model.svm_type, dataset.y, answers):
+        if with_chances:
+            out.write(f"labels {_class_names(model)}\n".encode("ascii"))
+        for part in _parts(call.test, model):
+            rows = part.dataset.rows
+            lines, found = _with_chances(model, rows, tell) if with_chances else _answers(model, rows)
+            out.write("".join(lines).encode("ascii"))
+            score.add(part.dataset.y, found)
+    for line in _score_lines(score, regression=model.is_regression):
         tell(line)
 
 
@@ -85,23 +92,12 @@ def _read_model(path: str) -> Model:
         raise ModelError(*error.args, f"can't open model file {path}") from None
 
 
-def _read_data(path: str, model: Model) -> Dataset:
-    """The test file's examples; there may be none."""
-    import numpy as np
+def _parts(path: str, model: Model) -> Iterator[Chunk]:
+    """The test file's examples, part by part; there may be none."""
+    from svmkit.io.chunks import read_parts
 
-    from svmkit.data import NO_ROWS, Dataset
-    from svmkit.io.files import map_bytes
-    from svmkit.io.libsvm_data import parse_dataset
-
-    text = map_bytes(path)
-    if not len(text):
-        return Dataset(NO_ROWS, np.empty(0))
-    return parse_dataset(
-        text,
-        path,
-        precomputed=model.kernel.name == "precomputed",
-        on_warning=lambda message: warn(f"WARNING: {message}"),
-    )
+    is_precomputed = model.kernel.name == "precomputed"
+    return read_parts(path, precomputed=is_precomputed, may_be_empty=True, on_warning=lambda what: warn(f"WARNING: {what}"))
 
 
 def _note_probabilities(model: Model, wanted: bool, tell: Callable[[str], None]) -> None:
@@ -113,25 +109,33 @@ def _note_probabilities(model: Model, wanted: bool, tell: Callable[[str], None])
         raise ModelError("Model does not support probabiliy estimates")  # the word as svm-predict has always spelt it
     if there and not wanted:
         tell("Model supports probability estimates, but disabled in prediction.")
-    if wanted and model.svm_type in ("epsilon_svr", "nu_svr"):
+    if wanted and model.is_regression:
         tell("Prob. model for test data: target value = predicted value + z,")
         tell(f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={laplace_width(model):g}")
 
 
-def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[str], None]) -> tuple[list[str], Floats]:
-    """The output file's lines, and the label or value that the model gives each example."""
+def _class_names(model: Model) -> str:
+    return "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
+
+
+def _answers(model: Model, rows: Rows) -> tuple[list[str], Floats]:
+    """Lines of output, and what they say: the label or value that the model gives each example."""
+    from svmkit.io.libsvm_data import texts_of
+    from svmkit.model import answers
+
+    found = answers(model, rows)
+    return texts_of(found, "{:.17g}\n".format).tolist(), found
+
+
+def _with_chances(model: Model, rows: Rows, tell: Callable[[str], None]) -> tuple[list[str], Floats]:
+    """Lines of the most probable label and all probabilities, and these labels."""
     import numpy as np
 
     from svmkit.calibrate import most_probable, probabilities
-    from svmkit.io.libsvm_data import texts_of
-    from svmkit.model import answers, decisions_by_part
+    from svmkit.model import decisions_by_part
 
-    if not probability or model.svm_type in ("epsilon_svr", "nu_svr"):
-        found = answers(model, dataset.rows)
-        return texts_of(found, "{:.17g}\n".format).tolist(), found
-    names = "normal outlier" if model.labels is None else " ".join(map(str, model.labels.tolist()))
-    lines, labels = [f"labels {names}\n"], []
-    for decisions in decisions_by_part(model, dataset.rows):
+    lines, labels = [], []
+    for decisions in decisions_by_part(model, rows):
         chances = probabilities(model, decisions, on_warning=tell)
         labels.append(most_probable(model, decisions, chances))
         form = "%g" + " %g" * chances.shape[1] + "\n"
@@ -139,33 +143,15 @@ def _answers(model: Model, dataset: Dataset, probability: bool, tell: Callable[[
     return lines, np.concatenate(labels)
 
 
-def score_lines(svm_type: str, truth: Floats, answers: Floats) -> list[str]:
+def _score_lines(score: Score, *, regression: bool) -> list[str]:
     """What svm-predict says of answers beside the labels in the file. 0/0 shows as C prints it."""
-    n = len(truth)
-    if svm_type not in ("epsilon_svr", "nu_svr"):
-        right = int((answers == truth).sum())
-        share = f"{right / n * 100:g}" if n else "-nan"
-        return [f"Accuracy = {share}% ({right}/{n}) (classification)"]
-    from svmkit.metrics import mean_squared_error
-
+    if not regression:
+        share = f"{score.right / score.n * 100:g}" if score.n else "-nan"
+        return [f"Accuracy = {share}% ({score.right}/{score.n}) (classification)"]
     return [
-        f"Mean squared error = {_printed(mean_squared_error(truth, answers))} (regression)",
-        f"Squared correlation coefficient = {_printed(_squared_correlation(truth, answers))} (regression)",
+        f"Mean squared error = {_printed(score.mean_squared_error)} (regression)",
+        f"Squared correlation coefficient = {_printed(score.squared_correlation)} (regression)",
     ]
-
-
-def _squared_correlation(truth: Floats, answers: Floats) -> float:
-    """From raw sums, each in the file's order: where one side is constant, what LIBSVM prints is the rounding of these."""
-    import numpy as np
-
-    def total(values: Floats) -> np.float64:
-        return np.add.accumulate(values)[-1] if len(values) else np.float64(0.0)
-
-    n, p, t = len(truth), answers, truth
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        cross = n * total(p * t) - total(p) * total(t)
-        spread = (n * total(p * p) - total(p) * total(p)) * (n * total(t * t) - total(t) * total(t))
-        return float(cross * cross / spread)
 
 
 def _printed(value: float) -> str:

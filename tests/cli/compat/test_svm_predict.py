@@ -10,6 +10,7 @@ from golden_data import GOLDEN, TOOLS, needs_tools
 from old_tools import Outcome, genuine, ours, start
 
 from svmkit.cli.compat import svm_predict
+from svmkit.io import chunks
 
 #: Models by the options of svm-train that make them: data, options.
 MODELS = {
@@ -83,8 +84,10 @@ def test_failures_are_svm_predict_s(call: str, models: Path) -> None:
         assert mine.out.partition("\n")[0] == theirs.out.partition("\n")[0]
 
 
+@pytest.mark.parametrize("part_bytes", [200, chunks.PART_BYTES])
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.out")) + sorted(GOLDEN.glob("*.prob")), ids=lambda path: path.name)
-def test_golden_answers(path: Path, folder: Path) -> None:
+def test_golden_answers(path: Path, part_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", part_bytes)
     test = GOLDEN / f"{path.name.partition('.')[0]}.t"
     flags = ["-b", "1"] if path.suffix == ".prob" else []
     outcome = ours("svm-predict", ["-q", *flags, str(test), str(path.with_suffix(".model")), "o"], folder)
