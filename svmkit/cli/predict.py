@@ -61,8 +61,9 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
         machine, score = read_model(model), Score()
+        parts = read_parts(data, precomputed=machine.kernel.name == "precomputed", on_warning=reporter.warn)
         with atomic_output(output) as out:
-            for part in read_parts(data, precomputed=machine.kernel.name == "precomputed", on_warning=reporter.warn):
+            for part in parts:
                 what = f"answers to examples {score.n + 1:,} to {score.n + part.dataset.n:,}"
                 truth = part.dataset.y if machine.is_regression else part.dataset.classes
                 for labels, lines in _answers(machine, part.dataset.rows, kind, partial(reporter.during, what)):

@@ -9,6 +9,7 @@ examples that are looked at together: its parts are the same however the bytes c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 
 import numpy as np
 
@@ -56,12 +57,18 @@ def read_parts(
     """The examples in ``path`` in order, in parts of about ``PART_BYTES`` of text; none is empty.
 
     Reads as ``read_chunks`` does, and ``precomputed`` as ``libsvm_data.read_dataset``, but hands on nothing of a part with a
-    bad line. A file of no byte is refused too, unless it ``may_be_empty``.
+    bad line. A file of no byte is refused too, unless it ``may_be_empty``. The first part is read before this returns: what is
+    wrong with a small file is known before anything is made of it.
     """
+    parts = _parts(path, precomputed, may_be_empty, on_warning)
+    return chain(list(islice(parts, 1)), parts)
+
+
+def _parts(path: str, precomputed: bool, may_be_empty: bool, on_warning: Callable[[str], None] | None) -> Iterator[Chunk]:
     tell, found = _once(on_warning), may_be_empty
     plain = map_plain(path)
-    parts = _read(path, PART_BYTES, patient=True) if plain is None else _cut(plain, PART_BYTES)
-    for text, first_line in _numbered(parts):
+    texts = _read(path, PART_BYTES, patient=True) if plain is None else _cut(plain, PART_BYTES)
+    for text, first_line in _numbered(texts):
         dataset = parse_dataset(text, path, precomputed=precomputed, first_line=first_line, on_warning=tell)
         found = dataset.n > 0 or (found and first_line > 1)
         if dataset.n:

@@ -237,6 +237,13 @@ def test_parts_of_a_kernel_matrix(path: Path, monkeypatch: pytest.MonkeyPatch) -
             list(read_parts(str(path), precomputed=True))
 
 
+def test_the_first_part_is_read_at_once(path: Path) -> None:
+    """Before an output is opened that is written in place."""
+    path.write_bytes(b"1 1:x\n")
+    with pytest.raises(DataError, match="line 1"):
+        read_parts(str(path))
+
+
 @pytest.mark.parametrize("text", [b"", b"# nothing\n# at all"])
 @pytest.mark.parametrize("may_be_empty", [False, True])
 def test_no_part_has_an_example(text: bytes, may_be_empty: bool, path: Path) -> None:

@@ -70,11 +70,11 @@ def _predict(call: Call) -> None:
     model, score = _read_model(call.model), Score()
     tell: Callable[[str], None] = (lambda line: None) if call.quiet else (lambda line: inform(line + "\n"))
     _note_probabilities(model, call.probability, tell)
-    with_chances = call.probability and not model.is_regression
+    parts, with_chances = _parts(call.test, model), call.probability and not model.is_regression
     with atomic_output(call.output) as out:
         if with_chances:
             out.write(f"labels {_class_names(model)}\n".encode("ascii"))
-        for part in _parts(call.test, model):
+        for part in parts:
             rows = part.dataset.rows
             lines, found = _with_chances(model, rows, tell) if with_chances else _answers(model, rows)
             out.write("".join(lines).encode("ascii"))
