@@ -7,13 +7,14 @@ no room: those that do have places 0, 1, … by which rows are renumbered (``Sca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.data import Bools, Floats, Ints, Rows, row_blocks
+from svmkit.data import Bools, Dataset, Floats, Ints, Rows, row_blocks
 from svmkit.features import feature_names, places_of
 
 #: Values that are looked at in one go, at least.
@@ -65,6 +66,11 @@ def unmeasured(lower: float, upper: float, index: Ints, labels: LabelRange | Non
     return Scaling(lower, upper, index, np.zeros(m), np.zeros(m), np.zeros(m, dtype=bool), labels)
 
 
+def scaled(scaling: Scaling, dataset: Dataset) -> Dataset:
+    """``dataset``, all of whose features have a place, with its rows by their places and its labels scaled."""
+    return replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
+
+
 def occurring(rows: Rows) -> Ints:
     """The features that ``rows`` store, ascending, and 0."""
     return np.union1d([0], feature_names(rows)).astype(np.int64)
@@ -82,6 +88,41 @@ def measure(rows: Rows, lower: float = -1.0, upper: float = 1.0) -> Scaling:
     maximum[missing] = np.maximum(maximum[missing], 0.0)
     known = minimum <= maximum
     return replace(nothing, minimum=np.where(known, minimum, 0.0), maximum=np.where(known, maximum, 0.0), known=known)
+
+
+def of_both(one: Scaling, other: Scaling) -> Scaling:
+    """What was measured on some rows, and on others, of all of them: a feature that either has nowhere is 0 there, but for
+    index 0.
+    """
+    one, other = one.covering(other.index), other.covering(one.index)
+    minimum, maximum = np.minimum(one.minimum, other.minimum), np.maximum(one.maximum, other.maximum)
+    if one.known[0] != other.known[0]:
+        known = one if one.known[0] else other
+        minimum[0], maximum[0] = known.minimum[0], known.maximum[0]
+    return replace(one, minimum=minimum, maximum=maximum, known=one.known | other.known)
+
+
+class Survey(NamedTuple):
+    """Of all parts: the range of each feature and, where asked for, of labels; how many values are stored; the labels."""
+
+    scaling: Scaling
+    n_values: int
+    y: Floats
+
+
+def survey(parts: Iterable[Dataset], lower: float, upper: float, labels: tuple[float, float] | None) -> Survey:
+    """Measures ``parts``, of which there may be none; ``labels`` are the limits of these, if they are to be scaled."""
+    scaling, n_values, ys = None, 0, [np.empty(0)]
+    for part in parts:
+        own = measure(part.rows, lower, upper)
+        scaling = own if scaling is None else of_both(scaling, own)
+        n_values += len(part.rows.data)
+        ys.append(part.y)
+    y = np.concatenate(ys)
+    scaling = unmeasured(lower, upper, np.array([0])) if scaling is None else scaling
+    if labels is not None and len(y):
+        scaling = replace(scaling, labels=measure_labels(y, *labels))
+    return Survey(scaling, n_values, y)
 
 
 def measure_labels(y: Floats, lower: float, upper: float) -> LabelRange:

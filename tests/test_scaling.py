@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from svmkit import scaling as scaling_module
-from svmkit.cli.scaled_text import Words, scaled_lines
-from svmkit.data import Floats, Rows
+from svmkit.cli.scaled_text import ScaledText, Words
+from svmkit.data import Dataset, Floats, Rows
 from svmkit.io.doubles import shortest
 from svmkit.io.libsvm_data import parse_dataset
 from svmkit.scaling import (
@@ -26,6 +26,7 @@ from svmkit.scaling import (
     scale_labels,
     scale_values,
     scaled_zeros,
+    survey,
     unscalable,
 )
 
@@ -36,10 +37,12 @@ MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)
 def scale(rows: Rows, scaling: Scaling) -> Rows:
     """What is written of ``rows``, read back."""
     words = Words(
-        lambda first, last: ["0"] * (last - first), " {}:".format, lambda values: shortest(values).without_zeros(values)
+        lambda dataset, first, last: ["0"] * (last - first),
+        " {}:".format,
+        lambda values: shortest(values).without_zeros(values),
     )
     scaling = scaling.covering(occurring(rows))
-    text = b"".join(scaled_lines(scaling.placed(rows), scaling, words))
+    text = b"".join(ScaledText(scaling, words).lines(Dataset(scaling.placed(rows), np.zeros(rows.n))))
     return parse_dataset(np.frombuffer(text, np.uint8), "text").rows if text else Rows.from_dense(np.zeros((0, 0)))
 
 
@@ -75,6 +78,25 @@ def test_scaled_rows_are_the_formula_s(matrix: Floats, limits: tuple[float, floa
     assert count_nonzeros(scaling.placed(rows), scaling) == len(scaled.data) == np.count_nonzero(expected)
     for start, stop in zip(scaled.indptr[:-1], scaled.indptr[1:], strict=True):
         assert np.all(np.diff(scaled.indices[start:stop]) > 0)
+
+
+@settings(deadline=None)
+@given(MATRICES, st.integers(0, 6), st.booleans())
+def test_a_survey_of_parts_is_that_of_the_whole(matrix: Floats, cut: int, zero_based: bool) -> None:
+    rows = Rows.from_dense(matrix)
+    rows = rows._replace(indices=rows.indices - np.int32(zero_based))
+    data = Dataset(rows, np.arange(rows.n) - 2.5)
+    parts = [data.take(np.arange(min(cut, rows.n))), data.take(np.arange(min(cut, rows.n), rows.n))]
+    whole = survey([data] if data.n else [], -1.0, 1.0, (0.0, 1.0))
+    found = survey([part for part in parts if part.n], -1.0, 1.0, (0.0, 1.0))
+    assert (found.n_values, found.y.tolist()) == (whole.n_values, whole.y.tolist())
+    one, other = found.scaling, whole.scaling
+    assert (one.lower, one.upper, one.labels) == (other.lower, other.upper, other.labels)
+    for field in ("index", "minimum", "maximum", "known"):
+        assert getattr(one, field).tolist() == getattr(other, field).tolist()
+    if data.n:
+        own = measure(rows, -1.0, 1.0)
+        assert (own.minimum.tolist(), own.maximum.tolist()) == (other.minimum.tolist(), other.maximum.tolist())
 
 
 def test_zeros_in_the_file_and_missing_values_are_alike() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from typing import TYPE_CHECKING
@@ -16,12 +15,15 @@ from svmkit.cli.report import counted
 from svmkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from svmkit.data import Dataset, Floats
+    from collections.abc import Iterable
+
+    from svmkit.data import Chunk, Dataset, Floats
     from svmkit.io.texts import Texts
-    from svmkit.scaling import Scaling
+    from svmkit.scaling import Scaling, Survey
 
 EPILOG = """\b
-DATA may be - (standard input), OUTPUT is standard output unless named. Values are
+DATA may be - (standard input), OUTPUT is standard output unless named. A file is read
+twice, part by part, and may be larger than memory; what a pipe gives is kept. Values are
 written so that they read back exactly, and left out where they become 0; features
 that never vary are left out. Range files are svm-scale's.
 
@@ -70,30 +72,30 @@ def command(
     files.check_output(output, data, *([restore] if restore else []))
     if save is not None:
         files.check_output(save, data, output)
+    from svmkit.io.chunks import once, passes_over
+    from svmkit.io.libsvm_data import parse_dataset
     from svmkit.io.scale_file import read_ranges, write_ranges
-    from svmkit.scaling import count_nonzeros, occurring, scale_labels
+    from svmkit.scaling import survey
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
-        scaling = None if restore is None else read_ranges(restore)
-        dataset = files.read_data(data, reporter)
+        scaling, tell = None if restore is None else read_ranges(restore), once(reporter.warn)
+        passes = passes_over(data, lambda text, line: parse_dataset(text, data, first_line=line, on_warning=tell))
+        found = survey((part.dataset for part in passes()), lower, upper, labels)
         if scaling is None:
-            scaling = _measured(dataset, lower, upper, labels)
+            scaling = found.scaling
         else:
-            _warn_of_strangers(dataset, scaling, restore or "", reporter)
-        scaling = scaling.covering(occurring(dataset.rows))
-        dataset = dataclasses.replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
-        _refuse_lost(output, dataset, scaling)
-        if save is not None:
+            _warn_of_strangers(found, scaling, restore or "", reporter)
+            scaling = scaling.covering(found.scaling.index)
+        before, after = found.n_values, _write(output, passes(), scaling, reporter)
+        if save is not None:  # of data that could not be scaled there are no ranges to go by
             write_ranges(save, scaling)
-        _write(output, dataset, scaling, reporter)
-        before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
         if after > before:
             reporter.warn(f"{before:,} values became {after:,}, since 0 is no longer 0; --lower 0 keeps sparse data sparse")
 
 
 def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
-    """Raises OutputError where a number, scaled, is not finite."""
+    """Raises OutputError where a number of the scaled data set is not finite."""
     import numpy as np
 
     from svmkit.scaling import unscalable
@@ -105,17 +107,25 @@ def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
         raise OutputError(f"can't write {where}: scaled {what} leave the range of doubles; nothing was overwritten")
 
 
-def _write(output: str, dataset: Dataset, scaling: Scaling, reporter: Reporter) -> None:
-    """Writes ``dataset``, its labels scaled, its rows placed."""
-    from svmkit.cli.scaled_text import Words, scaled_lines
+def _write(output: str, parts: Iterable[Chunk], scaling: Scaling, reporter: Reporter) -> int:
+    """Writes all parts, scaled; returns how many values they have then."""
+    from svmkit.cli.scaled_text import ScaledText, Words
     from svmkit.io.files import atomic_output
     from svmkit.io.libsvm_data import line_heads
+    from svmkit.scaling import count_nonzeros, scaled
 
-    words = Words(lambda first, last: line_heads(dataset, first, last).tolist(), " {}:".format, _texts)
+    text = ScaledText(scaling, Words(lambda *some: line_heads(*some).tolist(), " {}:".format, _texts))
+    n = n_values = 0
     with atomic_output(output) as out:
-        for lines in scaled_lines(dataset.rows, scaling, words):
-            out.write(lines)
-            reporter.doing(f"{dataset.n:,} examples are scaled and written")
+        for part in parts:
+            dataset = scaled(scaling, part.dataset)
+            _refuse_lost(output, dataset, scaling)
+            for lines in text.lines(dataset):
+                out.write(lines)
+                reporter.doing(f"examples {n + 1:,} to {n + dataset.n:,} are scaled and written")
+            n += dataset.n
+            n_values += count_nonzeros(dataset.rows, scaling)
+    return n_values
 
 
 def _texts(values: Floats) -> Texts:
@@ -128,25 +138,16 @@ def _texts(values: Floats) -> Texts:
     return shortest(normal).without_zeros(values)
 
 
-def _measured(dataset: Dataset, lower: float, upper: float, labels: tuple[float, float] | None) -> Scaling:
-    from svmkit.scaling import measure, measure_labels
-
-    scaling = measure(dataset.rows, lower, upper)
-    if labels is None:
-        return scaling
-    return dataclasses.replace(scaling, labels=measure_labels(dataset.y, *labels))
-
-
-def _warn_of_strangers(dataset: Dataset, scaling: Scaling, restore: str, reporter: Reporter) -> None:
+def _warn_of_strangers(found: Survey, scaling: Scaling, restore: str, reporter: Reporter) -> None:
     """Says which features and labels of the data the range file has no proper range for."""
     import numpy as np
 
-    from svmkit.features import feature_names
     from svmkit.scaling import beside_the_point
 
-    unknown = np.setdiff1d(feature_names(dataset.rows), scaling.index[scaling.known])
+    own = found.scaling
+    unknown = np.setdiff1d(own.index[own.known], scaling.index[scaling.known])
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
         reporter.warn(f"{restore} has no range for {counted(len(unknown), 'feature')}, left out: {listed}")
-    if (what := beside_the_point(scaling, dataset.y)) is not None:
+    if (what := beside_the_point(scaling, found.y)) is not None:
         reporter.warn(f"{restore}: {what}")

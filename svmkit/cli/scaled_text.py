@@ -1,4 +1,4 @@
-"""Scaled data as text, part by part, however much of it there is: both scaling commands write it, each in words of its own.
+"""Scaled data as text, however much of it there is: both scaling commands write it, each in words of its own.
 
 Scaling turns most zeros into other values, so lines are long and alike: the text of everything missing is made once, and a line
 is cut together from it and the texts of what it stores.
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints, Rows
-from svmkit.io.texts import Joined, Texts, joined, lines
+from svmkit.data import Dataset, Floats, Ints
+from svmkit.io.texts import Texts, joined, lines
 from svmkit.scaling import Scaling, gaps, scale_values, scaled_zeros
 
 _PAIRS_A_PIECE = 1 << 17
@@ -22,46 +22,44 @@ _BYTES_A_PIECE = 1 << 24
 
 
 class Words(NamedTuple):
-    """What a line is made of: ``heads(first, last)`` of rows first … last − 1, then of each pair the ``feature``, the value as
-    ``texts`` has it, and an ``ending``.
+    """What a line is made of: ``heads(dataset, first, last)`` of rows first … last − 1, then of each pair the ``feature``, the
+    value as ``texts`` has it, and an ``ending``.
     """
 
-    heads: Callable[[int, int], Sequence[str]]
+    heads: Callable[[Dataset, int, int], Sequence[str]]
     feature: Callable[[int], str]
     texts: Callable[[Floats], Texts]
     ending: str = ""
 
 
-def scaled_lines(rows: Rows, scaling: Scaling, words: Words) -> Iterator[bytes]:
-    """The lines of ``rows``, ``scaling.placed`` ones, scaled; many at a time."""
-    names, name_of = _names(rows, scaling, words)
-    missing, place = _missing_text(scaling, words)
+class ScaledText:
+    """The lines of data by one scaling, in some words."""
 
-    def text_of(first: int, last: int) -> bytes:
-        some = rows.part(first, last)
-        values = words.texts(scale_values(scaling, some.indices, some.data))
+    def __init__(self, scaling: Scaling, words: Words) -> None:
+        self._scaling, self._words = scaling, words
+        self._names = joined([words.feature(index) for index in scaling.index.tolist()])
+        self._missing, self._place = _missing_text(scaling, words)
+
+    def lines(self, dataset: Dataset) -> Iterator[bytes]:
+        """Those of a ``scaling.scaled`` data set, many at a time."""
+        cuts = list(_pieces(dataset.rows.indptr, len(self._missing)))
+        for some in range(0, len(cuts), parallel.threads()):
+            group = cuts[some : some + parallel.threads()]
+            texts = [b""] * len(group)
+
+            def piece(i: int, group: list[tuple[int, int]] = group, texts: list[bytes] = texts) -> None:
+                texts[i] = self._text_of(dataset, *group[i])
+
+            parallel.run_pieces(piece, len(group))
+            yield from texts
+
+    def _text_of(self, dataset: Dataset, first: int, last: int) -> bytes:
+        some, words, place = dataset.rows.part(first, last), self._words, self._place
+        values = words.texts(scale_values(self._scaling, some.indices, some.data))
         before, after = gaps(some)
         runs = place[before], place[np.maximum(some.indices, before)], place[after]
-        heads = joined(words.heads(first, last))
-        return lines(heads, some.indptr, runs, names, name_of[some.indices], values, words.ending, missing)
-
-    cuts = list(_pieces(rows.indptr, len(missing)))
-    for some in range(0, len(cuts), parallel.threads()):
-        group = cuts[some : some + parallel.threads()]
-        texts = [b""] * len(group)
-
-        def piece(i: int, group: list[tuple[int, int]] = group, texts: list[bytes] = texts) -> None:
-            texts[i] = text_of(*group[i])
-
-        parallel.run_pieces(piece, len(group))
-        yield from texts
-
-
-def _names(rows: Rows, scaling: Scaling, words: Words) -> tuple[Joined, Ints]:
-    """The names of the features that occur, and which of them each place has (m,)."""
-    occurs = np.zeros(len(scaling.index), dtype=np.int64)
-    occurs[rows.indices] = 1
-    return joined([words.feature(index) for index in scaling.index[occurs > 0].tolist()]), np.cumsum(occurs) - 1
+        heads = joined(words.heads(dataset, first, last))
+        return lines(heads, some.indptr, runs, self._names, some.indices.astype(np.int64), values, words.ending, self._missing)
 
 
 def _missing_text(scaling: Scaling, words: Words) -> tuple[NDArray[np.uint8], Ints]:

@@ -8,12 +8,14 @@ examples that are looked at together: its parts are the same however the bytes c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 
 import numpy as np
 
-from svmkit.data import Chunk
+from svmkit.data import Chunk, Dataset
+from svmkit.errors import DataError, reason_of
 from svmkit.io.files import map_plain, open_bytes
 from svmkit.io.libsvm_data import empty, line_of_row, parse_dataset, parse_up_to_fault
 from svmkit.io.sparse_text import Text, count_newlines, let_go, line_start
@@ -22,6 +24,9 @@ from svmkit.io.sparse_text import Text, count_newlines, let_go, line_start
 CHUNK_BYTES = 1 << 22
 #: Bytes of text to a part: answers to so much take far longer than it does to prepare a model for them.
 PART_BYTES = 1 << 23
+
+#: Makes examples of some lines of a file, the first of which has that number.
+Parse = Callable[[Text, int], Dataset]
 
 
 def read_chunks(
@@ -35,7 +40,7 @@ def read_chunks(
     Reads as ``libsvm_data.read_dataset`` does; of dropped words only the first chunk that has some is told. Raises DataError
     after the examples before a bad line, with the line's number in the file, and where there is no example at all.
     """
-    tell, found = _once(on_warning), False
+    tell, found = once(on_warning), False
     for text, first_line in _numbered(_read(path, chunk_bytes)):
         dataset, fault = parse_up_to_fault(text, path, first_line, tell)
         if dataset.n:
@@ -60,16 +65,47 @@ def read_parts(
     bad line. A file of no byte is refused too, unless it ``may_be_empty``. The first part is read before this returns: what is
     wrong with a small file is known before anything is made of it.
     """
-    parts = _parts(path, precomputed, may_be_empty, on_warning)
+    tell = once(on_warning)
+    parts = _parts(
+        path,
+        lambda text, line: parse_dataset(text, path, precomputed=precomputed, first_line=line, on_warning=tell),
+        may_be_empty,
+    )
     return chain(list(islice(parts, 1)), parts)
 
 
-def _parts(path: str, precomputed: bool, may_be_empty: bool, on_warning: Callable[[str], None] | None) -> Iterator[Chunk]:
-    tell, found = _once(on_warning), may_be_empty
-    plain = map_plain(path)
+def passes_over(path: str, parse: Parse, *, may_be_empty: bool = False) -> Callable[[], Iterable[Chunk]]:
+    """What gives the parts of ``path``, as ``parse`` makes them of text and first line, as often as it is called.
+
+    A file is read again each time, and refused (DataError) if it has changed; what else can be read only once is kept.
+    """
+    if not os.path.isfile(path):
+        kept = list(_parts(path, parse, may_be_empty))
+        return lambda: kept
+    before = _state_of(path)
+
+    def again() -> Iterator[Chunk]:
+        yield from _parts(path, parse, may_be_empty)
+        if _state_of(path) != before:
+            raise DataError(f"can't read input file {path}", "it was changed meanwhile; its content must stay as it is")
+
+    return again
+
+
+def _state_of(path: str) -> tuple[int, int]:
+    """Its size, and when it was written last."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DataError(f"can't read input file {path}", reason_of(error)) from None
+    return status.st_size, status.st_mtime_ns
+
+
+def _parts(path: str, parse: Parse, may_be_empty: bool) -> Iterator[Chunk]:
+    found, plain = may_be_empty, map_plain(path)
     texts = _read(path, PART_BYTES, patient=True) if plain is None else _cut(plain, PART_BYTES)
     for text, first_line in _numbered(texts):
-        dataset = parse_dataset(text, path, precomputed=precomputed, first_line=first_line, on_warning=tell)
+        dataset = parse(text, first_line)
         found = dataset.n > 0 or (found and first_line > 1)
         if dataset.n:
             yield Chunk(dataset, _where(path, text, first_line))
@@ -77,7 +113,7 @@ def _parts(path: str, precomputed: bool, may_be_empty: bool, on_warning: Callabl
         raise empty(path)
 
 
-def _once(on_warning: Callable[[str], None] | None) -> Callable[[str], None]:
+def once(on_warning: Callable[[str], None] | None) -> Callable[[str], None]:
     """``on_warning`` for the first of many warnings of one kind."""
     left = [] if on_warning is None else [on_warning]
     return lambda warning: left.pop()(warning) if left else None

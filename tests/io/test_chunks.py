@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from svmkit.data import stack
+from svmkit.data import Dataset, stack
 from svmkit.errors import DataError
 from svmkit.io import chunks, files
-from svmkit.io.chunks import read_chunks, read_parts
-from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.chunks import passes_over, read_chunks, read_parts
+from svmkit.io.libsvm_data import parse_dataset, read_dataset
 
 TEXT = b"1 1:0.5 3:2\n# note\n-1 2:1 cost:2\n+1\n-1 7:1e-3 9:1\n" * 200
 PACKED: dict[str, Callable[[bytes], bytes]] = {
@@ -259,3 +260,29 @@ def test_a_pipe_is_not_opened_twice(path: Path) -> None:
     """Its writer would be told that nobody reads."""
     os.mkfifo(path)
     assert files.map_plain(str(path)) is None
+
+
+def strictly(text: NDArray[np.uint8], first_line: int) -> Dataset:
+    return parse_dataset(text, "data", first_line=first_line)
+
+
+@pytest.mark.parametrize("way", ["plain", "gzip", "pipe"])
+def test_a_second_pass_is_the_first_again(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", 999)
+    bytes_by(way, TEXT, path)
+    passes = passes_over(str(path), strictly)
+    first, second = ([part.dataset.rows for part in passes()] for _ in range(2))
+    assert len(first) > 5
+    assert all(np.array_equal(a, b) for a, b in zip(stack(first), stack(second), strict=True))
+
+
+def test_a_file_that_changes_between_two_passes_is_refused(path: Path) -> None:
+    path.write_bytes(TEXT)
+    passes = passes_over(str(path), strictly)
+    assert sum(part.dataset.n for part in passes()) == 800
+    path.write_bytes(TEXT + b"1 1:1\n")
+    with pytest.raises(DataError, match="changed meanwhile"):
+        list(passes())
+    path.unlink()
+    with pytest.raises(DataError, match="No such file"):
+        list(passes())

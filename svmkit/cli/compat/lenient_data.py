@@ -24,13 +24,13 @@ _NEGATIVE = "a feature index must not be negative"
 _LARGE = "a feature index must be below 2147483648"
 
 
-def parse_lenient(text: str, path: str) -> Dataset:
-    """The examples in ``text``. Raises DataError for the first line without a label or with what no scaling can take: a number
-    that is not finite, an index that is negative or too large.
+def parse_lenient(text: str, path: str, first_line: int) -> Dataset:
+    """The examples in ``text``, which begins on that line of the file. Raises DataError for the first line without a label or
+    with what no scaling can take: a number that is not finite, an index that is negative or too large.
     """
     y, data, indices, indptr = [], [], [], [0]
     lines = text.removesuffix("\n").split("\n") if text else []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first_line):
         label = _scanned_number(line)
         if label is None:
             raise DataError("ERROR: failed to read labels", f"{path}, line {number}: {_shown(line.strip())} is no label")

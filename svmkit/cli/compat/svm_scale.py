@@ -13,8 +13,10 @@ from svmkit.errors import DataError, SvmkitError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Floats
+    from svmkit.io.chunks import Parse
+    from svmkit.io.sparse_text import Text
     from svmkit.io.texts import Texts
-    from svmkit.scaling import Scaling
+    from svmkit.scaling import Scaling, Survey
 
 USAGE = """\
 Usage: svm-scale [options] data_filename > scaled_filename
@@ -86,74 +88,81 @@ def _scale(call: Call) -> None:
     if call.save is not None:
         check_output(call.save, f"can't open file {call.save}", call.data)
     announce_compiling("svm-scale")
-    from svmkit.cli.scaled_text import Words, scaled_lines
+    from svmkit.cli.scaled_text import ScaledText, Words
+    from svmkit.io.chunks import passes_over
     from svmkit.io.doubles import significant
     from svmkit.io.libsvm_data import line_heads, texts_of
-    from svmkit.scaling import count_nonzeros, scale_labels
+    from svmkit.scaling import count_nonzeros, scaled, survey
 
-    dataset = _read(call.data)
-    if _has_index_0(dataset):
+    passes = passes_over(call.data, _parser(call.data), may_be_empty=True)
+    found = survey((part.dataset for part in passes()), call.lower, call.upper, call.label_limits)
+    if found.scaling.known[0]:
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
-    scaling = _scaling(call, dataset)
-    dataset = replace(dataset, rows=scaling.placed(dataset.rows), y=scale_labels(scaling, dataset.y))
-    heads = (line_heads(dataset, 0, dataset.n, lambda values: texts_of(values, "{:.17g}".format)) + " ").tolist()
+    scaling = _scaling(call, found)
+
+    def heads(dataset: Dataset, first: int, last: int) -> list[str]:
+        words: list[str] = (line_heads(dataset, first, last, lambda y: texts_of(y, "{:.17g}".format)) + " ").tolist()
+        return words
 
     def six_digits(values: Floats) -> Texts:
         return significant(values, 6).without_zeros(values)
 
-    words = Words(lambda first, last: heads[first:last], "{}:".format, six_digits, " ")
-    for lines in scaled_lines(dataset.rows, scaling, words):
-        sys.stdout.buffer.write(lines)
+    text, after = ScaledText(scaling, Words(heads, "{}:".format, six_digits, " ")), 0
+    for part in passes():
+        dataset = scaled(scaling, part.dataset)
+        for lines in text.lines(dataset):
+            sys.stdout.buffer.write(lines)
+        after += count_nonzeros(dataset.rows, scaling)
     sys.stdout.flush()
-    before, after = len(dataset.rows.data), count_nonzeros(dataset.rows, scaling)
-    if after > before:
+    if after > found.n_values:
         warn(
-            f"WARNING: original #nonzeros {before}",
+            f"WARNING: original #nonzeros {found.n_values}",
             f"       > new      #nonzeros {after}",
             "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1",
         )
 
 
-def _read(path: str) -> Dataset:
+def _parser(path: str) -> Parse:
+    """What makes examples of a part of the file: by svm-train's rules or, where these refuse it, of what makes numbers."""
     from svmkit.cli.compat.lenient_data import parse_lenient
-    from svmkit.io.files import map_bytes
-    from svmkit.io.libsvm_data import parse_dataset
+    from svmkit.io.chunks import once
+    from svmkit.io.libsvm_data import empty, parse_dataset
 
-    try:
-        text = map_bytes(path)
-    except DataError as error:
-        raise DataError(f"can't open file {path}", error.detail) from None
-    try:
-        return parse_dataset(text, path, on_warning=lambda message: warn(f"WARNING: {message}"))
-    except DataError as error:
-        dataset = parse_lenient(text.tobytes().decode("latin-1"), path)
-        if dataset.n:
-            warn(f"WARNING: svm-train would refuse this file, of which only what makes numbers is scaled: {error.detail}")
-        return dataset
+    tell_left_out, tell_refused = once(warn), once(warn)
+
+    def parse(text: Text, first_line: int) -> Dataset:
+        try:
+            dataset = parse_dataset(
+                text, path, first_line=first_line, on_warning=lambda what: tell_left_out(f"WARNING: {what}")
+            )
+            if dataset.n:
+                return dataset
+            raise empty(path)
+        except DataError as error:
+            dataset = parse_lenient(text.tobytes().decode("latin-1"), path, first_line)
+            tell_refused(
+                f"WARNING: svm-train would refuse this file, of which only what makes numbers is scaled: {error.detail}"
+            )
+            return dataset
+
+    return parse
 
 
-def _has_index_0(dataset: Dataset) -> bool:
-    return bool(dataset.rows.indices.min(initial=1) < 1)
-
-
-def _scaling(call: Call, dataset: Dataset) -> Scaling:
+def _scaling(call: Call, found: Survey) -> Scaling:
     """The scaling that the call asks for; written where it is to be saved."""
     from svmkit.io.scale_file import write_ranges
-    from svmkit.scaling import beside_the_point, measure, measure_labels
+    from svmkit.scaling import beside_the_point
 
-    own = measure(dataset.rows, call.lower, call.upper)
-    if call.label_limits and dataset.n:
-        own = replace(own, labels=measure_labels(dataset.y, *call.label_limits))
     if call.restore is not None:
-        restored = _restored(call.restore, call.data, own)
-        if (what := beside_the_point(restored, dataset.y)) is not None:
+        restored = _restored(call.restore, call.data, found.scaling)
+        if (what := beside_the_point(restored, found.y)) is not None:
             warn(f"WARNING: {call.restore}: {what}")
         return restored
     if call.save is not None:
-        if _has_index_0(dataset):
+        if found.scaling.known[0]:
             warn(f"WARNING: scaling factors with indices smaller than 1 are not stored to the file {call.save}.")
-        write_ranges(call.save, own)
-    return own
+        write_ranges(call.save, found.scaling)
+    return found.scaling
 
 
 def _restored(path: str, data: str, own: Scaling) -> Scaling:

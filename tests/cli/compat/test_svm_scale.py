@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from old_tools import Outcome, genuine, ours, start
 from shell import svmkit
 
 from svmkit.cli.compat import svm_scale
+from svmkit.io import chunks
 
 FILES = {
     "plain": "1 1:2 3:4 5:1e-3\n-1 1:3 3:4\n",
@@ -251,3 +253,20 @@ def test_many_pieces_make_the_same_text(tmp_path: Path, monkeypatch: pytest.Monk
     assert ours("svm-scale", ["long"], folder) == whole
     monkeypatch.setattr("svmkit.cli.scaled_text._BYTES_A_PIECE", 1)
     assert ours("svm-scale", ["long"], folder) == whole
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_parts_of_a_file_are_scaled_as_the_whole(options: str, scale_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line by itself here; of lines that svm-train refuses the first is told either way."""
+    for name in SCALED:
+        whole = ours("svm-scale", [*options.split(), name], scale_folder)
+        with monkeypatch.context() as patch:
+            patch.setattr(chunks, "PART_BYTES", 1)
+            assert ours("svm-scale", [*options.split(), name], scale_folder) == whole, name
+
+
+def test_parts_of_a_pipe_are_kept_for_the_second_look(scale_folder: Path) -> None:
+    code = "from svmkit.cli.compat import svm_scale; from svmkit.io import chunks; chunks.PART_BYTES = 1; svm_scale.main()"
+    argv = [sys.executable, "-c", code, "-"]
+    done = subprocess.run(argv, input=FILES["plain"].encode(), cwd=scale_folder, capture_output=True, check=True)
+    assert done.stdout.decode() == GOLDEN["plain"][0]
