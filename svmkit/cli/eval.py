@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,8 @@ from svmkit.cli.report import certificate, class_labels, to_json
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from svmkit.data import Dataset, Floats, Rows
     from svmkit.model import Model
 
@@ -38,6 +41,7 @@ Keys of --json:
                          the largest), then each machine
 
 \b
+DATA may be larger than memory, which it is read into part by part, but for --certificate.
 A model file holds neither C nor class weights: --certificate needs the -c and -w
 (and --bias) that the model was trained with, and DATA must be its training data.
 """
@@ -64,35 +68,48 @@ def command(
     refuse_lambda_with_C(ctx)
     if not certified:
         refuse_given(ctx, {"C", "lam", "class_weight", "bias"}, "goes with --certificate")
+    files.refuse_shared_input(DATA=data, MODEL=model)
+    from svmkit.io.chunks import read_parts
+    from svmkit.io.model_libsvm import read_model
+
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
-        found, dataset = files.read_model_and_data(model, data, reporter, training=certified)
-        report = reporter.during(f"answers to {dataset.n:,} examples", lambda: _scores(found, dataset))
-        if certified:
+        found = read_model(model)
+        is_precomputed = found.kernel.name == "precomputed"
+        if certified:  # of all examples together
+            dataset = files.read_data(data, reporter, precomputed=is_precomputed, training=True)
+            report = _scores(found, [dataset], reporter)
             report |= reporter.during("the certificate", lambda: _certified(found, dataset, config, reporter))
+        else:
+            parts = read_parts(data, precomputed=is_precomputed, on_warning=reporter.warn)
+            report = _scores(found, (part.dataset for part in parts), reporter)
     click.echo(to_json(report) if as_json else _table(report))
 
 
-def _scores(model: Model, dataset: Dataset) -> dict[str, Any]:
+def _scores(model: Model, parts: Iterable[Dataset], reporter: Reporter) -> dict[str, Any]:
     """How the model's answers compare with the labels, of classes cut to integers, as training does."""
     import numpy as np
 
     from svmkit import metrics
-    from svmkit.model import answers as answers_of
 
+    truths: list[Floats] = []
+    found: list[tuple[Floats, Floats]] = []
+    for part in parts:
+        truth, what = part.y if model.is_regression else part.classes, f"answers to {part.n:,} examples more"
+        truths.append(truth)
+        found.append(reporter.during(what, partial(_answers, model, part.rows, truth)))
+    truth = np.concatenate(truths)
+    answers, decisions = (np.concatenate(each) for each in zip(*found, strict=True))
     if model.is_regression:
-        values = answers_of(model, dataset.rows)
         return {
-            "n": dataset.n,
-            "mse": metrics.mean_squared_error(dataset.y, values),
-            "squared_correlation": metrics.squared_correlation(dataset.y, values),
+            "n": len(truth),
+            "mse": metrics.mean_squared_error(truth, answers),
+            "squared_correlation": metrics.squared_correlation(truth, answers),
         }
-    truth = dataset.classes
-    answers, decisions = _answers(model, dataset.rows, truth)
     own = np.array([1, -1]) if model.labels is None else model.labels
     counts = metrics.confusion(truth, answers, own)
     return {
-        "n": dataset.n,
+        "n": len(truth),
         "accuracy": metrics.accuracy(truth, answers),
         "error": metrics.error(truth, answers),
         "labels": own,

@@ -11,7 +11,6 @@ from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Floats, Ints
-    from svmkit.model import Model
 
 
 #: Stream of random numbers that held-out examples are drawn by, apart from those of maps and solvers.
@@ -125,17 +124,6 @@ def fraction(text: str) -> float | None:
     if not 0 < value < 1:
         raise UsageError(f"--holdout {text}: a fraction lies between 0 and 1 (and there is no file of that name)")
     return value
-
-
-def read_model_and_data(model: str, data: str, reporter: Reporter, *, training: bool = False) -> tuple[Model, Dataset]:
-    """A model and the data it is to judge, or, with ``training``, was trained on. Raises UsageError where both are to be
-    standard input.
-    """
-    refuse_shared_input(DATA=data, MODEL=model)
-    from svmkit.io.model_libsvm import read_model
-
-    found = read_model(model)
-    return found, read_data(data, reporter, precomputed=found.kernel.name == "precomputed", training=training)
 
 
 def write(path: str, content: bytes) -> None:

@@ -110,10 +110,11 @@ def test_parts_of_a_file_get_the_answers_of_the_whole(
     data, model = trained[0], calibrated(trained[1], tmp_path)
 
     def said() -> tuple[list[str], list[str], NDArray[np.float64]]:
+        scores = svmkit("eval", data, model).stdout
         tool = [svm_predict.main(["-b", "1", data, model, str(tmp_path / "out")]), (tmp_path / "out").read_text()]
         labels, table = (svmkit("predict", "--output", kind, data, model) for kind in ("label", "all"))
         header, *lines = table.stdout.splitlines()
-        texts = [*map(str, tool), labels.stdout, labels.stderr, table.stderr, header]
+        texts = [*map(str, tool), scores, labels.stdout, labels.stderr, table.stderr, header]
         return texts, lines, np.array([[float(word) for word in line.split("\t")] for line in lines])
 
     whole = said()
