@@ -21,7 +21,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
     """Maps ``data`` to ``output``, part by part; all of it is in memory only where the map is made of it."""
     files.refuse_shared_input(DATA=data, load=load)
     files.refuse_shared_output(OUTPUT=output, save=save)
-    files.check_output(output, data, *([load] if load else []))
+    files.check_output(output, data, load)
     if save is not None:
         files.check_output(save, data, output)
     with Reporter(quiet) as reporter:

@@ -23,7 +23,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
     """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says what changed; see compress.py."""
     files.refuse_shared_output(OUTPUT=output, as_json=as_json)
     files.refuse_shared_input(model=model, data=data)
-    files.check_output(output, model, *([] if data is None else [data]))
+    files.check_output(output, model, data)
     from svmkit.compress import STEPS, change, compress
     from svmkit.io.model_libsvm import model_text, read_model
     from svmkit.metrics import mean_squared_error

@@ -178,8 +178,7 @@ def _check_files(data: str, model: str, asked: PoolOptions, holdout: str | None,
     _check_oracle(asked.oracle)
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: a pool has no labels to hold out; name a file")
-    others = (data, model, asked.pool, asked.oracle, holdout, trace)
-    files.check_output(log, *(path for path in others if path is not None))
+    files.check_output(log, data, model, asked.pool, asked.oracle, holdout, trace)
 
 
 def _begin(data: str, reporter: Reporter) -> Dataset | None:

@@ -115,7 +115,7 @@ def command(
     refuse_patience_alone(config, holdout)
     files.refuse_shared_input(DATA=data, holdout=holdout)
     configs = _configs(config, solvers, solver_options)
-    _check_outputs(outdir, data, *([holdout] if holdout else []))
+    _check_outputs(outdir, data, holdout)
     with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)
         dataset = files.read_training(data, config, reporter)
@@ -162,7 +162,7 @@ def _configs(config: TrainConfig, solvers: str, knobs: Sequence[tuple[str, str]]
     return found
 
 
-def _check_outputs(outdir: str, *inputs: str) -> None:
+def _check_outputs(outdir: str, *inputs: str | None) -> None:
     """Raises OutputError, before any work, where OUTDIR or its files cannot be written, UsageError where one is an input."""
     if os.path.isdir(outdir):
         for name in (TABLE, CURVES, PICTURE):

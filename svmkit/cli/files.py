@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 _HELD_OUT = 1 << 45
 
 
-def check_output(path: str, *others: str) -> None:
-    """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError)."""
+def check_output(path: str, *others: str | None) -> None:
+    """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError), of
+    which None are those not given.
+    """
     from svmkit.io.files import check_writable, would_overwrite
 
-    if any(would_overwrite(path, name) for name in others):
+    if any(name is not None and would_overwrite(path, name) for name in others):
         raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
     check_writable(path)
 

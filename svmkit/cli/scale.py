@@ -69,7 +69,7 @@ def command(
             raise UsageError("the lower limit must be below the upper one, and both finite")
     files.refuse_shared_input(DATA=data, restore=restore)
     files.refuse_shared_output(OUTPUT=output, save=save)
-    files.check_output(output, data, *([restore] if restore else []))
+    files.check_output(output, data, restore)
     if save is not None:
         files.check_output(save, data, output)
     from svmkit.io.chunks import once, passes_over

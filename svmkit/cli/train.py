@@ -154,12 +154,12 @@ def command(
     files.refuse_shared_input(DATA=data, init=init, holdout=holdout, pool=pool.pool, oracle=pool.oracle)
     files.refuse_shared_output(MODEL=model, trace=trace, as_json=as_json)
     held_out_file = None if holdout is None or files.fraction(holdout) is not None else holdout
-    read = [path for path in (data, held_out_file, pool.pool, pool.oracle) if path is not None]
+    read = data, held_out_file, pool.pool, pool.oracle
     files.check_output(model, *read)  # it may be that of --init
     if init is not None:
         initial.check(holdout, config.solver)
     if trace is not None:
-        files.check_output(trace, model, *read, *([init] if init else []))
+        files.check_output(trace, model, *read, init)
     if asks:
         return train_pool(
             data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
