@@ -40,8 +40,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
             from svmkit.io.map_file import write_map
 
             write_map(save, feature_map)
-        if not quiet:
-            reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
+        reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
 
 
 def _made(dataset: Dataset | None, config: TrainConfig, reporter: Reporter) -> FeatureMap:

@@ -57,7 +57,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
             report["mse"] = [mean_squared_error(dataset.y, answers(one, dataset.rows)) for one in (big, small)]
         if as_json:
             click.echo(to_json(report))
-        elif not quiet:
+        else:
             for line in _lines(report, "the support vectors" if dataset is None else "DATA"):
                 reporter.note(line)
 

@@ -39,7 +39,7 @@ def run(
         found = []
         dims = sorted(set(dims))
         beyond = [str(dim) for dim in dims if dim > dataset.n]
-        if beyond and config.map != "fourier" and not quiet:
+        if beyond and config.map != "fourier":
             reporter.note(f"nystroem is left out with {', '.join(beyond)} features: only {dataset.n} rows can be landmarks")
         for row in _measured(dataset, config, dims, sample, reporter):
             found.append(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -100,7 +100,7 @@ class Person:
 
     def ask(self, row: int, text: str, give_up: Callable[[], bool]) -> str | None:
         """Asks until one of the labels is the answer; None at the end of input."""
-        self._reporter.note(f"row {row + 1}: {text}")
+        self._reporter.say(f"row {row + 1}: {text}")
         while not give_up():
             streams.tell(f"label ({' or '.join(self._labels)}; end of input to stop)? ", end="")
             try:
@@ -233,7 +233,7 @@ class _Dialogue:
 
     def _patience(self, row: int, give_up: Callable[[], bool]) -> Callable[[], bool]:
         """``give_up``, which is asked while an answer is waited for, and a word now and then; a person needs none."""
-        if self._reporter.quiet or isinstance(self._oracle, Person):
+        if isinstance(self._oracle, Person):
             return give_up
         due = time.perf_counter() + _REPORT_EVERY_S
 
@@ -277,12 +277,11 @@ def _learn(
     lost: list[str],
 ) -> ActiveResult:
     from svmkit.active import learn_pool
-    from svmkit.io.traces import TraceWriter
     from svmkit.trace import Limits
 
-    due = [time.perf_counter() + _REPORT_EVERY_S]
+    due = time.perf_counter() + _REPORT_EVERY_S
 
-    with TraceWriter(trace, lost.append) if trace is not None else nullcontext() as writer:
+    with files.tracing(trace, lost.append) as writer:
 
         def on_row(row: ActiveRow) -> None:
             if writer is not None:
@@ -291,8 +290,9 @@ def _learn(
                 dialogue.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
 
         def on_label(progress: Progress, labels: int) -> None:
-            if not reporter.quiet and time.perf_counter() >= due[0]:
-                due[0] = time.perf_counter() + _REPORT_EVERY_S
+            nonlocal due
+            if time.perf_counter() >= due:
+                due = time.perf_counter() + _REPORT_EVERY_S
                 reporter.note(f"{report.counted(labels, 'label')}, {report.counted(progress.n_support, 'support vector')}")
 
         return learn_pool(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from svmkit.cli import files, initial, report
@@ -94,10 +93,9 @@ def _fit(
     warm: Warm | None,
 ) -> FitResult:
     from svmkit.fit import fit
-    from svmkit.io.traces import TraceWriter
 
     machines = MachineProgress(reporter, n_machines(dataset, config), config)
-    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
+    with files.tracing(trace, on_lost_trace) as writer:
         return fit(
             dataset,
             config,

@@ -133,8 +133,8 @@ def command(
     if runs:
         click.echo(table(runs), nl=False)
     if stop.interrupted():
-        finished = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
-        reporter.note(f"stopped; {f'{outdir} holds {finished}' if runs else 'no run was finished, nothing was written'}")
+        finished = counted(len(runs), "finished run")
+        reporter.say(f"stopped; {f'{outdir} holds {finished}' if runs else 'no run was finished, nothing was written'}")
     return stop.exit_code
 
 
@@ -346,8 +346,7 @@ def _run(
     if stop.interrupted():
         return None
     (result,) = fitted.machines
-    if not reporter.quiet:
-        reporter.note(f"{label}: {solver_line(result)}")
+    reporter.note(f"{label}: {solver_line(result)}")
     return Run(config.solver, config.seed, str(config.bias), result)
 
 
@@ -370,5 +369,5 @@ def _draw(outdir: str, runs: Sequence[Run], reporter: Reporter) -> None:
     path = os.path.join(outdir, PICTURE)
     if pictures.available():
         files.write(path, pictures.picture(runs))
-    elif not reporter.quiet:
+    else:
         reporter.note(f"no {path}: pictures need matplotlib (pip install 'svmkit[plot]')")

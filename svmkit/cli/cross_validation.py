@@ -44,7 +44,7 @@ def cross_validate(
                 on_warning=reporter.warn,
             )
     if stop.interrupted():
-        reporter.note("stopped; there is no cross-validation accuracy to report")
+        reporter.say("stopped; there is no cross-validation accuracy to report")
         return stop.exit_code
     if unfinished:
         reasons = ", ".join(sorted(set(unfinished)))

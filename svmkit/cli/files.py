@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from svmkit.cli.progress import Reporter
@@ -11,6 +13,7 @@ from svmkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Floats, Ints
+    from svmkit.io.traces import TraceWriter
 
 
 #: Stream of random numbers that held-out examples are drawn by, apart from those of maps and solvers.
@@ -126,6 +129,15 @@ def fraction(text: str) -> float | None:
     if not 0 < value < 1:
         raise UsageError(f"--holdout {text}: a fraction lies between 0 and 1 (and there is no file of that name)")
     return value
+
+
+def tracing(path: str | None, on_failure: Callable[[str], None]) -> AbstractContextManager[TraceWriter | None]:
+    """What writes the rows of --trace, which has no ``path`` where it is not given; see ``TraceWriter``."""
+    if path is None:
+        return nullcontext()
+    from svmkit.io.traces import TraceWriter
+
+    return TraceWriter(path, on_failure)
 
 
 def write(path: str, content: bytes) -> None:

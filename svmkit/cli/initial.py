@@ -46,8 +46,7 @@ def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], 
     warm = join(dataset, model)
     if told := _told_of_labels(dataset, model):
         reporter.warn(told)
-    if not reporter.quiet:
-        reporter.note(_told(warm))
+    reporter.note(_told(warm))
     return config, warm
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +155,7 @@ def train_stream(
                     saved.write(result.model, result.rows)
             except (DataError, OutputError) as error:
                 if machines.rows and (saved.written or isinstance(error, DataError)):
-                    reporter.note(saved.what_is_left(asked))
+                    reporter.say(saved.what_is_left(asked))
                 raise
             if not result.rows and result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
                 raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
@@ -181,18 +180,17 @@ def _learn(
     on_lost_trace: Callable[[str], None],
 ) -> StreamResult:
     from svmkit.io.chunks import read_chunks
-    from svmkit.io.traces import TraceWriter
     from svmkit.stream import Listener, learn_stream
     from svmkit.trace import Limits
 
     config = machines.config
     passes = (read_chunks(data, on_warning=reporter.warn) for _ in range(asked.passes or 1))
-    with TraceWriter(trace, on_lost_trace) if trace is not None else nullcontext() as writer:
+    with files.tracing(trace, on_lost_trace) as writer:
 
         def on_row(row: StreamRow, due: bool) -> None:
             if writer is not None:
                 writer.write(row)
-            if due and not reporter.quiet:
+            if due:
                 reporter.note(_line(row, asked))
 
         return learn_stream(

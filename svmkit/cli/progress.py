@@ -25,7 +25,7 @@ _LIVE_EVERY_S = 0.1
 
 
 class Reporter:
-    """Progress, notes and warnings of one command; all lines go to stderr, and no progress with ``quiet``."""
+    """Progress, notes and warnings of one command; all lines go to stderr, neither progress nor notes with ``quiet``."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -73,14 +73,19 @@ class Reporter:
         return attended(work, lambda: self.doing(what))
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """A line of its own that is good to know."""
+        if not self.quiet:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line of its own that must be read, whatever ``quiet`` says."""
         with self._lock:
             self._end_line()
             streams.tell(f"svmkit: {text}")
 
     def warn(self, text: str) -> None:
-        """A warning, shown whatever ``quiet`` says."""
-        self.note(f"warning: {text.removeprefix('WARNING: ')}")
+        """A warning, whatever ``quiet`` says."""
+        self.say(f"warning: {text.removeprefix('WARNING: ')}")
 
     def _end_line(self) -> None:
         if self._open_line:

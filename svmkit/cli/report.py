@@ -26,10 +26,10 @@ def tell(values: dict[str, Any], line: str, *, complete: bool, as_json: bool, re
     """The end of a training: ``values`` on standard output if asked for; the line, a warning where it is not complete."""
     if as_json:
         click.echo(to_json(values))
-    if not complete:
-        reporter.warn(line)
-    elif not reporter.quiet:
+    if complete:
         reporter.note(line)
+    else:
+        reporter.warn(line)
 
 
 def exit_code(status: Status, lost: list[str], stop: Interrupts, *, strict: bool, reporter: Reporter) -> int:

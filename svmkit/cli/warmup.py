@@ -48,7 +48,6 @@ def command(quiet: bool) -> None:
                 function.load(wait)
         if cold and not all(_store.has(function.name) for function in functions):
             raise OutputError(f"not all of what was compiled could be kept: is there room left in {_store.store()}?")
-        if not quiet:
-            store = _store.store()
-            kept = f"kept in {store}" if store is not None else "which could not be kept: the store cannot be written"
-            reporter.note(f"{len(functions)} functions ready after {time.perf_counter() - began:.1f} s, {kept}")
+        store = _store.store()
+        kept = f"kept in {store}" if store is not None else "which could not be kept: the store cannot be written"
+        reporter.note(f"{len(functions)} functions ready after {time.perf_counter() - began:.1f} s, {kept}")
