@@ -124,12 +124,7 @@ def train_pool(
     config: TrainConfig,
     asked: PoolOptions,
     labels: tuple[int, ...] | None,
-    *,
-    holdout: str | None,
-    trace: str | None,
-    as_json: bool,
-    quiet: bool,
-    strict: bool,
+    reported: report.ReportOptions,
 ) -> int:
     """Learns DATA and what the solver chooses of the pool, writes MODEL, reports; the exit code."""
     import numpy as np
@@ -140,11 +135,12 @@ def train_pool(
     from svmkit.io.pool import Pool
 
     assert asked.pool is not None
+    holdout = reported.holdout
     log_path = asked.oracle_log or f"{model}.labels"
-    _check_files(data, model, asked, holdout, log_path, trace)
+    _check_files(data, model, asked, holdout, log_path, reported.trace)
     names = np.array(labels or (1, -1), dtype=np.int64)
     lost: list[str] = []
-    with Reporter(quiet) as reporter:
+    with Reporter(reported.quiet) as reporter:
         files.begin(config.threads, reporter)
         pool = Pool(asked.pool, reporter.warn)
         learner = Learner(config, names, _begin(data, reporter), pool.dataset)
@@ -152,17 +148,17 @@ def train_pool(
         with (
             closing(Log(log_path, pool.mark, pool.n, names.tolist())) as log,
             closing(_oracle(asked.oracle or "", pool, names, reporter)) as oracle,
-            Interrupts(quiet) as stop,
+            Interrupts(reported.quiet) as stop,
         ):
             dialogue = _Dialogue(oracle, pool, names, log, reporter)
-            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, trace, reporter, stop, lost)
+            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, reported.trace, reporter, stop, lost)
             begun = learner.first > 0 and dialogue.failure is None
             written = result.last.labels > 0 or begun  # else an older MODEL is worth more
             if written:
                 write_model(model, result.model)
                 report.warn_of_missing(learner.missing(), reporter)
-        _report(result, model if written else None, log_path, held_out, as_json, reporter)
-    code = report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
+        _report(result, model if written else None, log_path, held_out, reported.as_json, reporter)
+    code = report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
     if dialogue.failure is not None:
         raise dialogue.failure
     return code

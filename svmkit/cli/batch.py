@@ -23,38 +23,34 @@ def train_batch(
     data: str,
     model: str,
     config: TrainConfig,
+    reported: report.ReportOptions,
     *,
     balance: str | None,
     init: str | None,
     given: set[str],
-    holdout: str | None,
-    trace: str | None,
-    as_json: bool,
-    quiet: bool,
-    strict: bool,
 ) -> int:
     """Trains on DATA, writes MODEL, reports; the exit code. ``given`` are the kernel's options that the command line gives."""
     from svmkit.fit import check
     from svmkit.io.model_libsvm import write_model
 
-    with Reporter(quiet) as reporter:
+    with Reporter(reported.quiet) as reporter:
         files.begin(config.threads, reporter)
         check(config)  # before what may be hours of a pipe
         dataset = files.read_training(data, config, reporter)
-        training, held_out = files.set_aside(dataset, holdout, config, reporter)
+        training, held_out = files.set_aside(dataset, reported.holdout, config, reporter)
         warm = None
         if init is not None:
             config, warm = initial.go_on(init, training, config, given=given, reporter=reporter)
             training = warm.dataset
         config = balanced(config, training) if balance else config
-        with Interrupts(quiet) as stop:
+        with Interrupts(reported.quiet) as stop:
             lost: list[str] = []
-            result = _fit(training, held_out, config, trace, reporter, stop, lost.append, warm)
+            result = _fit(training, held_out, config, reported.trace, reporter, stop, lost.append, warm)
             if result.status is Status.INTERRUPTED and result.steps == 0 and not result.has_learned:
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
-            _report(result, model, held_out, as_json, reporter)
-    return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
+            _report(result, model, held_out, reported.as_json, reporter)
+    return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
 
 
 def balanced(config: TrainConfig, dataset: Dataset) -> TrainConfig:

@@ -13,15 +13,13 @@ from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
 
 
-def cross_validate(
-    data: str, config: TrainConfig, n_folds: int, *, balance: str | None, as_json: bool, quiet: bool, strict: bool
-) -> int:
+def cross_validate(data: str, config: TrainConfig, n_folds: int, reported: report.ReportOptions, *, balance: str | None) -> int:
     """Prints the accuracy; the exit code. A time limit is shared evenly among the folds."""
     from svmkit import folds
     from svmkit.cli.compat.glibc_rand import RAND_MAX, glibc_rand
     from svmkit.fit import check
 
-    with Reporter(quiet) as reporter:
+    with Reporter(reported.quiet) as reporter:
         files.begin(config.threads, reporter)
         check(config)  # before what may be hours of a pipe
         dataset = files.read_training(data, config, reporter)
@@ -50,9 +48,9 @@ def cross_validate(
         reasons = ", ".join(sorted(set(unfinished)))
         reporter.warn(f"in {len(unfinished)} of {n_folds} folds training stopped before the tolerance ({reasons})")
     right = predicted == dataset.classes
-    if as_json:
+    if reported.as_json:
         scores = {"accuracy": right.mean(), "error": (~right).mean()}
         click.echo(report.to_json({"folds": n_folds, "n": dataset.n, **scores, "unfinished": len(unfinished)}))
     else:
         click.echo(f"Cross Validation Accuracy = {100 * right.mean():g}%")
-    return 3 if strict and unfinished else 0
+    return 3 if reported.strict and unfinished else 0

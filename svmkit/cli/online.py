@@ -124,12 +124,7 @@ def train_stream(
     model: str,
     config: TrainConfig,
     asked: StreamOptions,
-    *,
-    holdout: str | None,
-    trace: str | None,
-    as_json: bool,
-    quiet: bool,
-    strict: bool,
+    reported: report.ReportOptions,
 ) -> int:
     """Learns DATA, writes MODEL, reports; the exit code."""
     import numpy as np
@@ -139,18 +134,19 @@ def train_stream(
 
     if named(model) == 1 and (asked.snapshot_rows or asked.snapshot_s):
         raise UsageError("MODEL is standard output, where snapshots would stand one behind the other; name a file")
+    holdout = reported.holdout
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError(f"--holdout {holdout}: nothing of a stream can be set aside; name a file")
     lost: list[str] = []
-    with Reporter(quiet) as reporter:
+    with Reporter(reported.quiet) as reporter:
         files.begin(config.threads, reporter)
         names = np.array(asked.labels or (1, -1), dtype=np.int64)
         machines = Machines(config, names, asked.n_rows, reporter.warn)
         held_out = None if holdout is None else files.read_held_out(holdout, names, reporter)
         saved = _Snapshots(model, reporter.warn)
-        with Interrupts(quiet) as stop:
+        with Interrupts(reported.quiet) as stop:
             try:
-                result = _learn(data, machines, asked, trace, saved, reporter, stop.interrupted, lost.append)
+                result = _learn(data, machines, asked, reported.trace, saved, reporter, stop.interrupted, lost.append)
                 if result.rows:
                     saved.write(result.model, result.rows)
             except (DataError, OutputError) as error:
@@ -165,8 +161,8 @@ def train_stream(
             reporter.warn(f"{what}; where C is related to λ, it is by what --rows said")
         if result.rows:
             report.warn_of_missing(result.missing, reporter)
-        _report(result, asked, saved, held_out, as_json, reporter)
-    return report.exit_code(result.status, lost, stop, strict=strict, reporter=reporter)
+        _report(result, asked, saved, held_out, reported.as_json, reporter)
+    return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
 
 
 def _learn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 
 #: Statuses of a training that ran to its own end, in words.
 _ENDS = {"CONVERGED": "converged", "COMPLETED": "completed"}
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What the command line says of how a training is reported: by whose error, to which file, and how."""
+
+    holdout: str | None
+    trace: str | None
+    as_json: bool
+    quiet: bool
+    strict: bool
 
 
 def tell(values: dict[str, Any], line: str, *, complete: bool, as_json: bool, reporter: Reporter) -> None:

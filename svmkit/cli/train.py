@@ -25,6 +25,7 @@ from svmkit.cli.options import (
     taken_from,
     threads_option,
 )
+from svmkit.cli.report import ReportOptions
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
 
@@ -125,15 +126,12 @@ def command(
     probability: bool,
     balance: str | None,
     folds: int | None,
-    holdout: str | None,
     init: str | None,
-    trace: str | None,
-    as_json: bool,
-    quiet: bool,
-    strict: bool,
     **settings: Any,
 ) -> int:
     asked, pool = taken_from(settings, StreamOptions), taken_from(settings, PoolOptions)
+    reported = taken_from(settings, ReportOptions)
+    holdout, trace = reported.holdout, reported.trace
     config = TrainConfig(**settings)
     config.check()
     refuse_lambda_with_C(ctx)
@@ -148,11 +146,11 @@ def command(
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
-        return cross_validate(data, config, folds, balance=balance, as_json=as_json, quiet=quiet, strict=strict)
+        return cross_validate(data, config, folds, reported, balance=balance)
     refuse_patience_alone(config, holdout)
     model = _model_path(data, model)
     files.refuse_shared_input(DATA=data, init=init, holdout=holdout, pool=pool.pool, oracle=pool.oracle)
-    files.refuse_shared_output(MODEL=model, trace=trace, as_json=as_json)
+    files.refuse_shared_output(MODEL=model, trace=trace, as_json=reported.as_json)
     held_out_file = None if holdout is None or files.fraction(holdout) is not None else holdout
     read = data, held_out_file, pool.pool, pool.oracle
     files.check_output(model, *read)  # it may be that of --init
@@ -161,26 +159,10 @@ def command(
     if trace is not None:
         files.check_output(trace, model, *read, init)
     if asks:
-        return train_pool(
-            data, model, config, pool, asked.labels, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
-        )
+        return train_pool(data, model, config, pool, asked.labels, reported)
     if streams:
-        return train_stream(
-            data, model, config, asked, holdout=holdout, trace=trace, as_json=as_json, quiet=quiet, strict=strict
-        )
-    return train_batch(
-        data,
-        model,
-        config,
-        balance=balance,
-        init=init,
-        given=initial.kernel_options(ctx),
-        holdout=holdout,
-        trace=trace,
-        as_json=as_json,
-        quiet=quiet,
-        strict=strict,
-    )
+        return train_stream(data, model, config, asked, reported)
+    return train_batch(data, model, config, reported, balance=balance, init=init, given=initial.kernel_options(ctx))
 
 
 def _model_path(data: str, model: str | None) -> str:
