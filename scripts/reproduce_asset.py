@@ -309,9 +309,7 @@ def draw(case: Case, dims: Sequence[int], found: dict[str, list[tuple[float, flo
     for number, kind in enumerate(KINDS):
         panel.plot(dims, [mean for mean, _ in found[kind]], label=kind, **pictures.style(number, len(dims)))
     panel.set_xscale("log", base=2)
-    panel.set_xlabel("landmarks or features")
-    panel.set_ylabel(f"test error (%), {case.name}")
-    panel.grid(True, linewidth=0.4, color="#cccccc")
+    pictures.name_axes(panel, "landmarks or features", f"test error (%), {case.name}")
     panel.legend(frameon=False)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"asset-fig1-{case.name}.png").write_bytes(pictures.png(figure))

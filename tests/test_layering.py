@@ -108,6 +108,7 @@ SHARED = {
     | {
         "asking",
         "comparison",
+        "comparison_picture",
         "pictures",
         "approx_map",
         "approx_report",

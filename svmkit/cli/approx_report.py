@@ -114,9 +114,7 @@ def _picture(found: list[dict[str, Any]]) -> bytes:
             panel.set_xscale("log", base=2)
         if any(row[measure] for row in found):
             panel.set_yscale("log", nonpositive="mask")
-        panel.set_xlabel("features")
-        panel.set_ylabel(f"relative error, {label}")
-        panel.grid(True, which="major", linewidth=0.4, color="#cccccc")
+        pictures.name_axes(panel, "features", f"relative error, {label}")
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return pictures.png(figure)

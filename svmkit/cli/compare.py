@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from svmkit.cli import files, pictures
+from svmkit.cli import comparison_picture, files, pictures
 from svmkit.cli.batch import class_sizes
 from svmkit.cli.comparison import Run, document, table
 from svmkit.cli.interrupt import Interrupts
@@ -33,9 +33,19 @@ from svmkit.solvers import NAMES
 if TYPE_CHECKING:
     from svmkit.data import Dataset
     from svmkit.problem import Problem
+    from svmkit.solvers.base import SolverResult
     from svmkit.trace import Progress
 
 TABLE, CURVES, PICTURE = "table.md", "curves.jsonl", "curves.png"
+
+#: What makes a config that of a reference run.
+_REFERENCE: dict[str, Any] = {
+    "solver": "smo",
+    "solver_options": (),
+    "max_iter": None,
+    "max_evaluations": None,
+    "patience": None,
+}
 
 EPILOG = f"""\b
 Written into OUTDIR, each file whole, so far as runs are finished:
@@ -310,21 +320,10 @@ def _same(one: Run, other: Run) -> bool:
     return outcome(one) == outcome(other)
 
 
-#: What makes a config that of a reference run.
-_REFERENCE: dict[str, Any] = {
-    "solver": "smo",
-    "solver_options": (),
-    "max_iter": None,
-    "max_evaluations": None,
-    "patience": None,
-}
-
-
 def _run(
     training: Dataset, held_out: Dataset | None, config: TrainConfig, label: str, reporter: Reporter, stop: Interrupts
 ) -> Run | None:
     """One training, recorded; None where it was interrupted."""
-    from svmkit.cli.report import solver_line
     from svmkit.fit import fit
 
     def progress(seconds: float, now: Progress) -> None:
@@ -346,8 +345,16 @@ def _run(
     if stop.interrupted():
         return None
     (result,) = fitted.machines
-    reporter.note(f"{label}: {solver_line(result)}")
+    reporter.note(f"{label}: {_ended(result)}")
     return Run(config.solver, config.seed, str(config.bias), result)
+
+
+def _ended(result: SolverResult) -> str:
+    """One machine's training in a few words."""
+    return (
+        f"{result.status.value} in {result.seconds:.3g} s, {counted(result.steps, 'iteration')}, "
+        f"primal {result.certificate.primal:.8g}"
+    )
 
 
 def _write(outdir: str, runs: Sequence[Run], about: Sequence[str]) -> None:
@@ -368,6 +375,6 @@ def _draw(outdir: str, runs: Sequence[Run], reporter: Reporter) -> None:
     """The picture, or a note where it cannot be made."""
     path = os.path.join(outdir, PICTURE)
     if pictures.available():
-        files.write(path, pictures.picture(runs))
+        files.write(path, comparison_picture.picture(runs))
     else:
         reporter.note(f"no {path}: pictures need matplotlib (pip install 'svmkit[plot]')")

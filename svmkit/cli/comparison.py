@@ -1,4 +1,4 @@
-"""What a comparison of solvers comes to: the Markdown table, the curves as JSON lines, and the numbers in pictures.
+"""What a comparison of solvers comes to: its table in Markdown, and the curves that its picture draws.
 
 Solvers that train with a bias and those that train without minimise different objectives, so each run is measured against the
 optimum of its own form: the largest dual objective that any run of that form reached, a lower bound whoever found it. What is

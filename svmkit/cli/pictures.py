@@ -1,23 +1,15 @@
-"""The curves of a comparison as one picture of four panels, told apart by line and marker, so that grey print shows them too;
-and what any picture of svmkit's has: its style, its panels, its bytes.
+"""What svmkit's pictures have in common: curves told apart by line and marker, so that grey print shows them too.
 
 matplotlib is an extra: ``pip install svmkit[plot]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from svmkit.cli.comparison import Curve, Run, curve, groups, optima
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-#: Down: what is measured; across: against what.
-_ROWS = (("holdout_error", "held-out error (%)", 100.0), ("above", "relative suboptimality", 1.0))
-_COLUMNS = (("kernel_evaluations", "kernel evaluations"), ("seconds", "seconds of training"))
 
 #: Told apart without colour: line, marker and lightness each differ from neighbours.
 _LINES = ("-", "--", "-.", ":", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (12, 3, 2, 3)))
@@ -53,41 +45,11 @@ def png(figure: Any) -> bytes:
     return out.getvalue()
 
 
-def picture(runs: Sequence[Run]) -> bytes:
-    """PNG: held-out error and relative suboptimality, each against kernel evaluations and against seconds.
-
-    A line is the median over the seeds, the band around it the least and the largest. Panels without a number say so.
-    """
-    best = optima(runs)
-    solvers = groups(run for run in runs if not run.reference)
-    forms = {group[0].bias for group in solvers}
-    figure = new_figure(9.0, 7.0)
-    panels = figure.subplots(2, 2, sharex="col", sharey="row", squeeze=False)
-    for (y, y_label, scale), row in zip(_ROWS, panels, strict=True):
-        for (x, x_label), panel in zip(_COLUMNS, row, strict=True):
-            drawn = [
-                _draw(panel, number, _label(group[0], forms), curve(group, x, y, best[group[0].bias]), scale, len(group) > 1)
-                for number, group in enumerate(solvers)
-            ]
-            panel.set_xlabel(x_label)
-            panel.set_ylabel(y_label)
-            panel.grid(True, which="major", linewidth=0.4, color="#cccccc")
-            panel.tick_params(labelbottom=True, labelleft=True)
-            if not any(drawn):
-                panel.text(0.5, 0.5, "not known", ha="center", va="center", transform=panel.transAxes)
-                continue
-            panel.set_xscale("log")
-            if y == "above":
-                panel.set_yscale("log", nonpositive="mask")
-    handles, labels = max((panel.get_legend_handles_labels() for panel in panels.flat), key=lambda found: len(found[0]))
-    if handles:
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
-    return png(figure)
-
-
-def _label(run: Run, forms: set[str]) -> str:
-    """The solver, and its bias where others have another."""
-    return run.solver if len(forms) == 1 else f"{run.solver}, {'free' if run.bias == 'free' else 'no'} bias"
+def name_axes(panel: Axes, x: str, y: str) -> None:
+    """Puts names to the axes of a panel, and a grid behind its curves."""
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.grid(True, which="major", linewidth=0.4, color="#cccccc")
 
 
 def style(number: int, n_points: int) -> dict[str, Any]:
@@ -102,14 +64,3 @@ def style(number: int, n_points: int) -> dict[str, Any]:
         "markevery": -(-n_points // _MOST_MARKERS),
         "markerfacecolor": "white" if number % 2 else colour,
     }
-
-
-def _draw(panel: Axes, number: int, label: str, found: Curve, scale: float, band: bool) -> bool:
-    """One solver's curve in the style of its number; whether there was one."""
-    if len(found.x) == 0:
-        return False
-    look = style(number, len(found.x))
-    panel.plot(found.x, scale * found.middle, label=label, **look)
-    if band:
-        panel.fill_between(found.x, scale * found.low, scale * found.high, color=look["color"], alpha=0.15, linewidth=0)
-    return True

@@ -144,14 +144,6 @@ def class_labels(model: Model) -> list[list[int | str]]:
     return [[labels[i], labels[j] if j >= 0 else "rest"] for i, j in model.pairs]
 
 
-def solver_line(result: SolverResult) -> str:
-    """One machine's training in a few words."""
-    return (
-        f"{result.status.value} in {result.seconds:.3g} s, {counted(result.steps, 'iteration')}, "
-        f"primal {result.certificate.primal:.8g}"
-    )
-
-
 def training_line(result: FitResult, written: str) -> str:
     """The training in one line for people."""
     found = result.certificate

@@ -18,13 +18,13 @@ from shell import svmkit, write_blobs
 
 from svmkit import fit as fit_module
 from svmkit import solvers
-from svmkit.cli import pictures
+from svmkit.cli import comparison_picture, pictures
 from svmkit.cli.comparison import HEADER, Optimum, Run, curve, groups, optima, table
 from svmkit.config import TrainConfig
 from svmkit.solvers import smo
 from svmkit.trace import Progress, TraceRow
 
-PICTURE = pictures.picture
+PICTURE = comparison_picture.picture
 FILES = {"table.md", "curves.jsonl", "curves.png"}
 
 
@@ -56,7 +56,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 @pytest.fixture(autouse=True)
 def plain_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes longer than all the rest; ``PICTURE`` is the real one."""
-    monkeypatch.setattr(pictures, "picture", lambda runs: b"a picture")
+    monkeypatch.setattr(comparison_picture, "picture", lambda runs: b"a picture")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def curves_of(outdir: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
 
 
 def test_table_curves_and_picture_tell_of_the_same_runs(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "picture", PICTURE)
+    monkeypatch.setattr(comparison_picture, "picture", PICTURE)
     other = write_blobs(tmp_path / "other", n=50, seed=3)
     done = svmkit("compare", "--solvers", "pair, smo,,pair", "-c", "2", "-g", "0.5", "--holdout", other, data, tmp_path / "out")
     assert done.returncode == 0
