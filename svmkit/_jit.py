@@ -164,9 +164,9 @@ def on_compile(listener: Callable[[str], None]) -> None:
     _notice.append(listener)
 
 
-def registry() -> Iterator[Compiled]:
+def registry() -> list[Compiled]:
     """Every compiled function of the modules imported so far that this CPU can run."""
-    return iter([function for function in _REGISTRY if function.needs is None or _store.cpu_has(function.needs)])
+    return [function for function in _REGISTRY if function.needs is None or _store.cpu_has(function.needs)]
 
 
 def seconds_compiling() -> float:

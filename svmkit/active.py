@@ -20,7 +20,7 @@ from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
-from svmkit.problem import PRECOMPUTED, Problem
+from svmkit.problem import Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import Solver, finish, options_of, refusal
 from svmkit.solvers.stops import Marks, given_up
@@ -72,16 +72,17 @@ class Learner:
         self.solver = active_solver(config.solver)
         _check(config, labels)
         self.labels = labels
-        self.rows = stack([*([] if begin is None else [begin.rows]), pool.rows])
+        parts = [pool] if begin is None else [begin, pool]
+        self.rows = stack([part.rows for part in parts])
         self.first = 0 if begin is None else begin.n
         self.kernel = kernel_of(config, self.rows.n_features)
-        for part in (pool, *([] if begin is None else [begin])):
+        for part in reversed(parts):
             refuse_huge_values(part)
             usable_examples(part)
         self.y = np.full(self.rows.n, np.nan)
         if begin is not None:
             self.y[: self.first] = [self.side(label, f"{begin.source}, example {i + 1}") for i, label in enumerate(begin.y)]
-        self.upper = np.concatenate([*([] if begin is None else [begin.weights]), pool.weights])
+        self.upper = np.concatenate([part.weights for part in parts])
         used = self.upper > 0
         self.upper[used] = costs(config.C, self.upper[used])
         config = with_bias(config, lambda text: None)
@@ -148,7 +149,7 @@ def _check(config: TrainConfig, labels: Ints) -> None:
     check_type(config)
     if len(labels) != 2 or labels[0] == labels[1]:
         raise UsageError("--labels: a pool is of two classes; name both")
-    if kernel_of(config, 1).kind == PRECOMPUTED:
+    if config.kernel == "precomputed":
         raise UsageError("-t 4: a pool has no kernel matrix; give the examples' features")
     if config.map is not None:
         raise UsageError("--map: solvers that choose examples work on kernel values")

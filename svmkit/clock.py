@@ -14,7 +14,7 @@ class Clock:
         self._start = time.perf_counter() - seconds_compiling()
 
     def seconds(self) -> float:
-        """So far."""
+        """Those so far."""
         return time.perf_counter() - seconds_compiling() - self._start
 
     def stopped(self) -> _Stopped:

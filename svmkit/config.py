@@ -19,7 +19,15 @@ ROW_LANDMARKS = ("pivoted", "kmeans", "uniform")
 LANDMARKS = (*ROW_LANDMARKS, "reduced")
 #: The largest C_i, and λ; the least C and λ is its reciprocal.
 MOST_C = 1e100
-KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
+#: Each kernel, in the order of LIBSVM's numbers for them, and the numbers that it uses.
+KERNEL_NUMBERS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "polynomial": ("degree", "gamma", "coef0"),
+    "rbf": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+    "precomputed": (),
+}
+KERNELS = tuple(KERNEL_NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,12 @@ class TrainConfig:
     def _conditions(self) -> list[tuple[str, bool, str]]:
         finite = {"-g": self.gamma, "-r": self.coef0, "-c": self.C, "-e": self.eps, "-m": self.cache_mb}
         out = [(name, math.isfinite(value), f"{value} is not a finite number") for name, value in finite.items()]
-        uses_gamma = self.kernel in ("polynomial", "rbf", "sigmoid")
+        used = KERNEL_NUMBERS.get(self.kernel, ())
         out += [
             ("-s", self.svm_type in SVM_TYPES, f"unknown svm type {self.svm_type!r}; one of {', '.join(SVM_TYPES)}"),
             ("-t", self.kernel in KERNELS, f"unknown kernel {self.kernel!r}; one of {', '.join(KERNELS)}"),
-            ("-g", not uses_gamma or self.gamma >= 0, f"gamma {self.gamma:g} must not be negative"),
-            ("-d", self.kernel != "polynomial" or 0 <= self.degree < 2**31, f"degree {self.degree} must lie in 0 … 2^31 − 1"),
+            ("-g", "gamma" not in used or self.gamma >= 0, f"gamma {self.gamma:g} must not be negative"),
+            ("-d", "degree" not in used or 0 <= self.degree < 2**31, f"degree {self.degree} must lie in 0 … 2^31 − 1"),
             ("-c", self.C > 0, f"C {self.C:g} must be greater than 0"),
             ("-c", 1 / MOST_C <= self.C <= MOST_C, f"C {self.C:g} must lie in 1e-100 … 1e100: its square has to be a double"),
             ("--lambda", self.lam is None or self.lam > 0, f"{self.lam} must be greater than 0"),

@@ -124,12 +124,12 @@ def dense_rows(matrix: NDArray[np.float32]) -> Rows:
     return Rows(matrix.reshape(-1), np.empty(0, dtype=np.int32), d * np.arange(n + 1, dtype=np.int64), d)
 
 
-def row_blocks(indptr: Ints, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges (first, last + 1) of rows of about ``size`` nonzeros each, and not many more rows than that."""
+def row_blocks(indptr: Ints, nonzeros: int, most_rows: int | None = None) -> Iterator[tuple[int, int]]:
+    """Ranges (first, last + 1) of rows of about ``nonzeros`` each, and at most so many rows, or ``most_rows``."""
     first, n = 0, len(indptr) - 1
     while first < n:
-        last = int(np.searchsorted(indptr, indptr[first] + size, side="right")) - 1
-        last = min(max(last, first + 1), first + size, n)
+        last = int(np.searchsorted(indptr, indptr[first] + nonzeros, side="right")) - 1
+        last = min(max(last, first + 1), first + (most_rows or nonzeros), n)
         yield first, last
         first = last
 
@@ -165,6 +165,11 @@ class Dataset:
     def n_features(self) -> int:
         """The largest feature index."""
         return self.rows.n_features
+
+    @property
+    def name(self) -> str:
+        """What messages call it: its source, where it has one."""
+        return self.source or "the data"
 
     def take(self, index: Ints) -> Dataset:
         """The examples numbered ``index``, in that order."""

@@ -1,4 +1,4 @@
-"""Feature numbers: which occur in rows, and by which place each goes where those that do not shall take no room.
+"""Feature numbers: which occur in rows, and the place of each of these where the others are to take no room.
 
 They go up to 2³¹ − 1, however few there are: a table of all serves where it is no larger than pays, else sorting and search.
 """
@@ -46,6 +46,9 @@ def renamed(rows: Rows, names: Ints | NDArray[np.int32]) -> Rows:
 
 
 def narrowed(rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
-    """``rows`` as loops want them whose w has a place for each of the features that occur, and these."""
+    """``rows`` numbered by place, 0, 1, …, among the features that occur, for loops whose w has these alone; and the features.
+
+    Dense rows, which have all of their features, stay as they are.
+    """
     names = feature_names(rows)
     return (rows._replace(indices=places_of(names, rows.indices)) if rows.form == "sparse" else rows), names

@@ -145,7 +145,7 @@ def fit(
     config = with_bias(config, on_warning)
     used = usable_examples(dataset)
     refuse_huge_values(dataset)
-    labels, members = group_classes(dataset.y, used, dataset.source)
+    labels, members = group_classes(dataset.y, used, dataset.name)
     if len(labels) == 1:
         on_warning(ONE_CLASS)
     factors = label_factors(config, labels, on_warning)

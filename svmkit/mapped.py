@@ -51,12 +51,13 @@ def check(config: TrainConfig) -> None:
             f"--map: solver {config.solver} works on kernel values, which a map does without; "
             f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
         )
-    if config.map == "nystroem" and config.landmarks == "reduced" and config.kernel not in _REDUCIBLE:
+    reduced = config.map == "nystroem" and config.landmarks == "reduced"
+    if reduced and config.kernel not in _REDUCIBLE:
         raise UsageError(
             f"--landmarks reduced: for the {config.kernel} kernel no SVM is re-expressed on fewer vectors that are its own; "
             f"it goes with {' and '.join(_REDUCIBLE)} (-t). Try pivoted or uniform"
         )
-    if config.map == "nystroem" and config.landmarks == "reduced" and config.kernel == "polynomial" and config.coef0 < 0:
+    if reduced and config.kernel == "polynomial" and config.coef0 < 0:
         raise UsageError(
             "--landmarks reduced: with a negative -r the polynomial kernel may be indefinite, and then no SVM is re-expressed "
             "on fewer vectors; take an -r of 0 or more, or --landmarks uniform"
@@ -105,7 +106,7 @@ def _mapped(dataset: Dataset, made: maps.FeatureMap, constant: float, heed: Call
             made.transform(rows.part(first, last), features[first:last])
     heed(f"{rows.n:,} examples mapped")
     features[:, made.dim :] = constant
-    maps.refuse_infinite(features, lambda row: f"{dataset.source or 'the data'}, example {row + 1}")
+    maps.refuse_infinite(features, lambda row: f"{dataset.name}, example {row + 1}")
     return replace(dataset, rows=dense_rows(features))
 
 

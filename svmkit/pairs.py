@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from svmkit._jit import compiled
-from svmkit.config import KERNELS, MOST_C, SVM_TYPES, TrainConfig
+from svmkit.config import KERNEL_NUMBERS, KERNELS, MOST_C, SVM_TYPES, TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError, UsageError
 from svmkit.model import REST
-from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem, lam_to_C
+from svmkit.problem import Bias, Kernel, Problem, lam_to_C
 from svmkit.solvers import solver as solver_named
 from svmkit.solvers.base import Several
 
 #: A sum of as many squares as memory holds is still a double.
 LARGEST_VALUE = 1e150
+#: A C_i is at least this, so that its square and ratios of two are doubles.
+_LEAST_COST = 1e-150
 
 WITHOUT_BIAS = "WARNING: solver {} trains without a bias (rho = 0), and all that is reported is of that problem; see --bias"
 
@@ -73,26 +75,24 @@ def bias_of(config: TrainConfig) -> Bias:
 
 def kernel_of(config: TrainConfig, n_features: int) -> Kernel:
     """The config's kernel with the numbers that its kind uses; gamma 0 stands for 1/n_features."""
-    kernel = Kernel(KERNELS.index(config.kernel))
-    if kernel.kind in (POLYNOMIAL, RBF, SIGMOID):
-        kernel = kernel._replace(gamma=config.gamma or (1.0 / n_features if n_features else 0.0))
-    if kernel.kind in (POLYNOMIAL, SIGMOID):
-        kernel = kernel._replace(coef0=config.coef0)
-    return kernel._replace(degree=config.degree) if kernel.kind == POLYNOMIAL else kernel
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in KERNEL_NUMBERS[config.kernel]}
+    if "gamma" in numbers:
+        numbers["gamma"] = config.gamma or (1.0 / n_features if n_features else 0.0)
+    return Kernel(KERNELS.index(config.kernel), **numbers)
 
 
-def group_classes(y: Floats, used: Ints, source: str = "") -> tuple[Ints, list[Ints]]:
+def group_classes(y: Floats, used: Ints, name: str = "the data") -> tuple[Ints, list[Ints]]:
     """Labels in LIBSVM's order and each one's examples, in file order, among the examples ``used``.
 
     Labels are cut to integers and stand in order of first appearance, but {−1, +1} is always (+1, −1).
-    Raises DataError, with the ``source`` of the data, for a label that is not a number or too large.
+    Raises DataError, with the ``name`` of the data, for a label that is not a number or too large.
     """
     known = y[used]
     bad = np.flatnonzero(~((known > -(2**31) - 1) & (known < 2**31)))
     if len(bad):
         row = int(used[bad[0]])
         what = f"example {row + 1} has label {y[row]:.17g}: a class label must be a number below 2^31 in size"
-        raise DataError(f"{source or 'the data'}: {what}")
+        raise DataError(f"{name}: {what}")
     values, first, code = np.unique(np.trunc(known).astype(np.int64), return_index=True, return_inverse=True)
     order = np.argsort(first)
     if values[order].tolist() == [-1, 1]:
@@ -103,14 +103,14 @@ def group_classes(y: Floats, used: Ints, source: str = "") -> tuple[Ints, list[I
 def usable_examples(dataset: Dataset) -> Ints:
     """Examples with a weight above zero; those of weight 0 take no part."""
     if dataset.n == 0:
-        raise DataError(f"{dataset.source or 'the data'}: no examples to train on")
+        raise DataError(f"{dataset.name}: no examples to train on")
     bad = np.flatnonzero(~(np.isfinite(dataset.weights) & (dataset.weights >= 0)))
     if len(bad):
         what = f"example {bad[0] + 1} has weight {dataset.weights[bad[0]]:g}: it must be 0 or more, and finite"
-        raise DataError(f"{dataset.source or 'the data'}: {what}")
+        raise DataError(f"{dataset.name}: {what}")
     used = np.flatnonzero(dataset.weights > 0)
     if len(used) == 0:
-        raise DataError(f"{dataset.source or 'the data'}: every example has weight 0, none is left to train on")
+        raise DataError(f"{dataset.name}: every example has weight 0, none is left to train on")
     return used
 
 
@@ -133,7 +133,7 @@ def refuse_huge_values(dataset: Dataset) -> None:
     """Raises DataError where there is a ``huge_value``."""
     found = huge_value(dataset.rows)
     if found is not None:
-        raise DataError(f"{dataset.source or 'the data'}: example {found[0] + 1} has {found[1]}")
+        raise DataError(f"{dataset.name}: example {found[0] + 1} has {found[1]}")
 
 
 def label_factors(config: TrainConfig, labels: Ints | Floats, on_warning: Callable[[str], None]) -> Floats:
@@ -145,10 +145,6 @@ def label_factors(config: TrainConfig, labels: Ints | Floats, on_warning: Callab
                 on_warning(f"WARNING: class label {label} specified in weight is not found")
             factors[labels == label] *= factor
     return factors
-
-
-#: A C_i is at least this, so that its square and ratios of two are doubles.
-_LEAST_COST = 1e-150
 
 
 def costs(C: float | Floats, weights: Floats) -> Floats:

@@ -282,9 +282,5 @@ def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
         del task  # what it worked on must not live until the next one comes
 
 
-def _forget_after_fork() -> None:
-    _pool.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(after_in_child=_pool.clear)  # its threads are the parent's alone

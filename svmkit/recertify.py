@@ -74,11 +74,11 @@ def _bounds_met(upper: Floats, alpha: Floats) -> Floats:
 def _members(model: Model, dataset: Dataset) -> list[Ints]:
     """The examples of each of the model's classes."""
     assert model.labels is not None
-    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.source)
+    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.name)
     by_label = dict(zip(labels.tolist(), members, strict=True))
     if set(by_label) != set(model.labels.tolist()):
         raise DataError(
-            f"--certificate: the classes of {dataset.source or 'the data'} are not those of this model",
+            f"--certificate: the classes of {dataset.name} are not those of this model",
             f"its labels are {_listed(sorted(by_label))}, the model's {_listed(sorted(model.labels.tolist()))}",
         )
     return [by_label[label] for label in model.labels.tolist()]

@@ -56,10 +56,10 @@ class Listeners(NamedTuple):
 
 @dataclass
 class Training:
-    """Of machines of ``pairs`` (2, m) of ``labels``, whose examples are ``members``, with C times each class's of ``factors``.
+    """The training of one machine for each of ``pairs`` (2, m): positions in ``labels``, or REST.
 
-    ``certified(pair, result)`` may put another certificate into a machine's result. ``before_s`` seconds of the time limit are
-    gone before the first.
+    ``members`` are each label's examples, ``factors`` what C is multiplied by for them. ``certified(pair, result)`` may put
+    another certificate into a machine's result. ``before_s`` seconds of the time limit are gone before the first.
     """
 
     dataset: Dataset
@@ -116,13 +116,13 @@ class Training:
         return turn.stopped() or self.listeners.interrupted()
 
     def _leave(self, numbers: range, status: Status, turn: Turn) -> None:
-        """Machines that nobody waits for any more: there may be very many."""
+        """Ends machines that nobody waits for any more, all in one go: there may be very many."""
         machines = self._several(numbers)()
         ended = not_begun(machines, self.kernel, bias_of(self.config))
         self._done_together(numbers, machines, ended, 0.0, self._spent.seconds(), status, turn)
 
     def _train_alone(self, number: int, turn: Turn, in_vain_s: float = 0.0) -> None:
-        """``in_vain_s``: what has been spent on the machine already."""
+        """Trains a machine; ``in_vain_s`` is what has been spent on it already."""
         pair = self._pair(number)
         problem = pair.problem(self.dataset, self.config, self.kernel)
         if self.warm is not None:
@@ -148,7 +148,7 @@ class Training:
         self._done(number, part, lambda: iter([(pair, result)]), turn)
 
     def _train_together(self, together: Together, numbers: range, turn: Turn) -> int:
-        """The first of them, and how many that were."""
+        """Trains the first of them, as many as one call takes; returns how many those were."""
         since_s, clock, config = self._spent.seconds(), Clock(), self.config
         machines = self._several(numbers)()
         ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
@@ -166,7 +166,7 @@ class Training:
         return len(converged)
 
     def _several(self, numbers: range) -> Callable[[], Several]:
-        """Makes them: nothing of this object but what that takes is kept."""
+        """What makes these machines; it keeps nothing of this object but what that takes."""
         pairs = self.pairs[:, numbers.start : numbers.stop]
         return partial(pairs_of, self.dataset, self.config, self.members, self.factors, pairs)
 
@@ -180,7 +180,7 @@ class Training:
         status: Status,
         turn: Turn,
     ) -> None:
-        """``machines`` are those of ``numbers``, ``ended`` is how."""
+        """Notes that ``machines``, those of ``numbers``, have ended, and how."""
         part = trained_together(self.dataset.rows, self._several(numbers), machines, ended, each_s, since_s, status)
         self._done(numbers[0], part, DoneTogether(part, machines), turn)
 

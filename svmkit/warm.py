@@ -55,7 +55,7 @@ def join(dataset: Dataset, model: Model) -> Warm:
     if dataset.rows.precomputed:
         raise ModelError("--init: the data are rows of a kernel matrix (-t 4): no support vector can be added to them")
     assert model.labels is not None
-    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.source)
+    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.name)
     by_label = dict(zip(labels.tolist(), members, strict=True))
     nobody = np.empty(0, dtype=np.int64)
     place = find_rows(model, dataset, [by_label.get(x, nobody) for x in model.labels.tolist()]).place

@@ -26,7 +26,7 @@ from svmkit.cli.options import (
 )
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import counted
-from svmkit.config import TrainConfig
+from svmkit.config import KERNEL_NUMBERS, TrainConfig
 from svmkit.errors import DataError, OutputError, UsageError
 from svmkit.solvers import NAMES
 
@@ -211,7 +211,7 @@ def _willing(dataset: Dataset, configs: Sequence[TrainConfig], reporter: Reporte
     from svmkit.solvers import solver
     from svmkit.solvers.base import options_of, refusal
 
-    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.source)
+    labels, members = group_classes(dataset.y, usable_examples(dataset), dataset.name)
     if len(labels) != 2:
         raise UsageError("--holdout left only one class to train on")
     factors = label_factors(configs[0], labels, reporter.warn)
@@ -241,12 +241,12 @@ def _about(
     from svmkit.pairs import kernel_of, usable_examples
     from svmkit.problem import lam_to_C
 
-    kernel = [config.kernel]
-    if config.kernel in ("polynomial", "rbf", "sigmoid"):
+    kernel, used = [config.kernel], KERNEL_NUMBERS[config.kernel]
+    if "gamma" in used:
         kernel.append(f"gamma {kernel_of(config, training.n_features).gamma:.10g}")
-    if config.kernel in ("polynomial", "sigmoid"):
+    if "coef0" in used:
         kernel.append(f"coef0 {config.coef0:g}")
-    if config.kernel == "polynomial":
+    if "degree" in used:
         kernel.append(f"degree {config.degree}")
     cost = f"C {config.C:g}"
     if config.lam is not None:

@@ -216,6 +216,7 @@ class _Snapshots:
             self._trouble = True
 
     def write(self, model: Model, rows: int) -> None:
+        """Writes MODEL, which has learned ``rows``. Raises OutputError."""
         from svmkit.io.model_libsvm import write_model
 
         write_model(self.path, model)
@@ -238,7 +239,7 @@ def _line(row: StreamRow, asked: StreamOptions) -> str:
 
 
 def _errors(row: StreamRow, asked: StreamOptions) -> str:
-    """Later passes see nothing new."""
+    """The errors in words; of several passes they are the first's, since later ones see nothing new."""
     of = "in the first pass " if (asked.passes or 1) > 1 else ""
     return f"error {100 * row.error:.4g} % {of}before learning (last {row.window:,}: {100 * row.window_error:.4g} %)"
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit.data import Dataset, Floats, Ints
+from svmkit.data import Dataset, Floats, Ints, row_blocks
 from svmkit.io.texts import Texts, joined, lines
 from svmkit.scaling import Scaling, gaps, scale_values, scaled_zeros
 
-_PAIRS_A_PIECE = 1 << 17
-_BYTES_A_PIECE = 1 << 24
+#: Pairs to a piece of work; bytes of text of what rows lack that all threads together make at a time.
+_PAIRS_A_PIECE, _BYTES_A_GROUP = 1 << 17, 1 << 24
 
 
 class Words(NamedTuple):
@@ -42,7 +42,8 @@ class ScaledText:
 
     def lines(self, dataset: Dataset) -> Iterator[bytes]:
         """Those of a ``scaling.scaled`` data set, many at a time."""
-        cuts = list(_pieces(dataset.rows.indptr, len(self._missing)))
+        most_rows = max(1, _BYTES_A_GROUP // (len(self._missing) + 16) // parallel.threads())
+        cuts = list(row_blocks(dataset.rows.indptr, _PAIRS_A_PIECE, most_rows))
         for some in range(0, len(cuts), parallel.threads()):
             group = cuts[some : some + parallel.threads()]
             texts = [b""] * len(group)
@@ -74,14 +75,3 @@ def _missing_text(scaling: Scaling, words: Words) -> tuple[NDArray[np.uint8], In
     ]
     place[filled + 1] = [len(text) for text in texts]
     return joined(texts).characters, np.cumsum(place)
-
-
-def _pieces(indptr: Ints, longest: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, to bound the memory that the text of as many as there are threads takes."""
-    start, n = 0, len(indptr) - 1
-    most_rows = max(1, _BYTES_A_PIECE // (longest + 16) // parallel.threads())
-    while start < n:
-        by_pairs = int(np.searchsorted(indptr, indptr[start] + _PAIRS_A_PIECE, side="right")) - 1
-        stop = min(max(by_pairs, start + 1), start + most_rows, n)
-        yield start, stop
-        start = stop

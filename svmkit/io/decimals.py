@@ -18,6 +18,7 @@ from svmkit._jit import helper, intrinsic
 from svmkit.engine.llvm import reinterpret
 
 _SMALLEST_POWER, _LARGEST_POWER = -342, 308
+#: 10^0 … 10^22 are doubles.
 _EXACT_TENS = 23
 
 
@@ -93,7 +94,7 @@ def high_product() -> Any:
     return numba_intrinsic(high_product)
 
 
-#: from_bits(word): the double with these bits; bits_of(value): the bits of a double.
+#: _from_bits(word): the double with these bits; bits_of(value): the bits of a double.
 _from_bits = reinterpret("uint64", "float64")
 bits_of = reinterpret("float64", "uint64")
 
@@ -194,11 +195,11 @@ def two_values(word: Any, first: int, second: int) -> Any:
 @helper()
 def _scale(mantissa: Any, exponent: int, fives: Any) -> Any:
     """(double nearest to mantissa · 10^exponent, certain or not), mantissa > 0; subnormal and infinite ones are not."""
-    if exponent < -342 or exponent > 308:
+    if exponent < _SMALLEST_POWER or exponent > _LARGEST_POWER:
         return 0.0, False
     shift = leading_zeros(mantissa)
     scaled = mantissa << shift
-    at = 2 * (exponent + 342)
+    at = 2 * (exponent - _SMALLEST_POWER)
     high = high_product(scaled, fives[at])
     low = scaled * fives[at]
     if (high & np.uint64(0x1FF)) == np.uint64(0x1FF):  # the bits kept could still change: take the table's second word

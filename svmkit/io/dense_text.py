@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
-from svmkit.io.digits import MINUS, put_digits, put_plain
+from svmkit.io.digits import MINUS, E, put_digits, put_plain
 from svmkit.io.libsvm_data import line_heads
 from svmkit.io.texts import joined
 
@@ -27,7 +27,6 @@ _LEAST = -60
 #: A little less than half of 2^−23, by more than rounding in double precision; the least of single precision's steps, likewise.
 _SURE = 1.0 - 2.0**-20
 _HALF_STEP, _LEAST_HALF = _SURE * 2.0**-24, _SURE * 2.0**-150
-_E = 101
 
 
 def lines(dataset: Dataset, start: int, features: NDArray[np.float32]) -> list[bytes]:
@@ -98,7 +97,7 @@ def _value(value: Any, tens: Any, out: Any, at: Any) -> Any:
     if -5 <= exponent < 9:
         return put_plain(digits, length, exponent, out, at)
     at = put_digits(digits, length, 1, out, at)
-    out[at] = _E
+    out[at] = E
     at += 1
     if exponent < 0:
         out[at] = MINUS

@@ -6,7 +6,7 @@ from typing import Any
 
 from svmkit._jit import helper
 
-ZERO, POINT, MINUS = 48, 46, 45
+ZERO, POINT, PLUS, MINUS, E = b"0.+-e"
 
 
 @helper()

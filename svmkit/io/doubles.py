@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats
 from svmkit.io.decimals import bits_of, high_product, leading_zeros
-from svmkit.io.digits import MINUS, put_digits, put_plain
+from svmkit.io.digits import MINUS, PLUS, ZERO, E, put_digits, put_plain
 from svmkit.io.texts import Texts
 
 #: The most bytes of a number: sign, digit, point, 16 digits, e, sign, 3 digits; or sign, 0.000 and 17 digits.
@@ -28,8 +28,7 @@ _LEAST_POWER, _MOST_POWER = -303, 340
 #: Python writes numbers from 10^16 on with an exponent.
 _PLAIN_BELOW = 16
 _UNDECIDED = 255
-_ZERO, _E, _PLUS = 48, 101, 43
-_NAN, _INF = (110, 97, 110), (105, 110, 102)
+_NAN, _INF = tuple(b"nan"), tuple(b"inf")
 _FRACTION, _HIDDEN = uint64((1 << 52) - 1), uint64(1 << 52)
 _1, _2, _4, _10, _40 = uint64(1), uint64(2), uint64(4), uint64(10), uint64(40)
 
@@ -110,7 +109,7 @@ def _begin(value: Any, out: Any) -> Any:
         return uint64(0), 0, at + 3
     if exponent == 0:
         if c == uint64(0):
-            out[at] = _ZERO
+            out[at] = ZERO
             at += 1
         return c, int64(-1074), at
     return c | _HIDDEN, exponent - 1075, at
@@ -203,6 +202,6 @@ def _put(digits: Any, exponent: Any, plain_below: Any, out: Any, at: Any) -> Any
     if -4 <= exponent < plain_below:
         return put_plain(whole, length, exponent, out, at)
     at = put_digits(whole, length, 1, out, at)
-    out[at], out[at + 1] = _E, MINUS if exponent < 0 else _PLUS
+    out[at], out[at + 1] = E, MINUS if exponent < 0 else PLUS
     size = abs(exponent)
     return put_digits(size, 3 if size >= 100 else 2, 0, out, at + 2)

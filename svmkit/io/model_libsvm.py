@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import maps
-from svmkit.config import KERNELS, SVM_TYPES
+from svmkit.config import KERNEL_NUMBERS, KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.features import feature_names, places_of
@@ -29,7 +29,7 @@ from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
 from svmkit.model import Model, count_machines
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, SIGMOID, Kernel
+from svmkit.problem import LINEAR, PRECOMPUTED, Kernel
 
 Style = Literal["native", "libsvm"]
 #: Texts of numbers.
@@ -93,12 +93,8 @@ def _header(model: Model, exact: Format) -> Iterator[tuple[str, str]]:
     if model.map is not None:
         yield "feature_map", " ".join(f"{name}={_word(value)}" for name, value in model.map.to_dict().items())
     yield "kernel_type", kernel.name
-    if kernel.kind == POLYNOMIAL:
-        yield "degree", str(kernel.degree)
-    if kernel.kind not in (LINEAR, PRECOMPUTED):
-        yield "gamma", exact(np.array([kernel.gamma])).line()
-    if kernel.kind in (POLYNOMIAL, SIGMOID):
-        yield "coef0", exact(np.array([kernel.coef0])).line()
+    for name in KERNEL_NUMBERS[kernel.name]:
+        yield name, str(kernel.degree) if name == "degree" else exact(np.array([getattr(kernel, name)])).line()
     yield "nr_class", str(model.n_class)
     yield "total_sv", str(model.n_support)
     yield "rho", exact(model.rho).line()
@@ -302,15 +298,15 @@ def _value(text: str) -> Any:
 
 def _read_kernel(header: _Header) -> Kernel:
     """The kernel, with the numbers that its kind uses."""
-    kind = KERNELS.index(_one_of(header, "kernel_type", KERNELS, "unknown kernel function."))
-    kernel = Kernel(kind)
-    if kind == POLYNOMIAL:
+    name = _one_of(header, "kernel_type", KERNELS, "unknown kernel function.")
+    kernel, used = Kernel(KERNELS.index(name)), KERNEL_NUMBERS[name]
+    if "degree" in used:
         kernel = kernel._replace(degree=int(header.ints("degree", 1, least=0)[0]))
-    if kind not in (LINEAR, PRECOMPUTED):
+    if "gamma" in used:
         kernel = kernel._replace(gamma=float(header.floats("gamma", 1)[0]))
         if kernel.gamma < 0:
             header.fail(header.line("gamma").number, f"`gamma` is {kernel.gamma:g}, it must not be negative")
-    if kind in (POLYNOMIAL, SIGMOID):
+    if "coef0" in used:
         kernel = kernel._replace(coef0=float(header.floats("coef0", 1)[0]))
     return kernel
 

@@ -22,11 +22,8 @@ from svmkit.io.files import map_bytes
 #: Between looks whether to give up an answer; what a command gets to end by itself, and again once it has been told to; and
 #: what it gets where an answer was given up.
 _LOOK_S, _END_S, _LEFT_S = 0.1, 5.0, 0.2
-
-
 #: A command's first word where it is the name of a program, or one of the shell's own.
 _PLAIN = re.compile(r"[\w./+-]+")
-
 #: How a log begins.
 _HEAD = b"# labels asked for by svmkit train,"
 

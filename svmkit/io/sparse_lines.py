@@ -71,7 +71,7 @@ def _is_blank(byte: Any) -> Any:
 
 @helper()
 def _skip_blanks(text: Any, i: int, stop: int) -> int:
-    while i < stop and (text[i] == 32 or text[i] == 9):
+    while i < stop and _is_blank(text[i]):
         i += 1
     return i
 

@@ -45,7 +45,9 @@ _ORDER, _PROPOSALS = 1 << 40, 1 << 41
 _SAMPLED = 32
 #: Numbers of a pivoted factor at most, 2 GB: for more than 2,896 landmarks the sample is smaller, down to themselves.
 _FACTOR_VALUES = 1 << 28
+#: Rounds of k-means at most, and values of its centres, 2 GB.
 _KMEANS_SWEEPS, _KMEANS_VALUES = 10, 1 << 28
+#: Rows that are proposed together as pivots.
 _PROPOSED = 96
 #: Told between rounds, in words, what is being done; may raise what ends it.
 Heed = Callable[[str], None]

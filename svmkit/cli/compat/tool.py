@@ -127,9 +127,9 @@ def _show_usage(complaint: str, usage: str) -> int:
 
 
 def _fail(*lines: str) -> int:
-    """Says the ``lines``."""
+    """Says the ``lines``, after what is left for standard output; the exit code."""
     _flush()
-    streams.tell(*lines)
+    warn(*lines)
     return 1
 
 

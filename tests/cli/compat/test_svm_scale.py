@@ -251,7 +251,7 @@ def test_many_pieces_make_the_same_text(tmp_path: Path, monkeypatch: pytest.Monk
     whole = ours("svm-scale", ["long"], folder)
     monkeypatch.setattr("svmkit.cli.scaled_text._PAIRS_A_PIECE", 13)
     assert ours("svm-scale", ["long"], folder) == whole
-    monkeypatch.setattr("svmkit.cli.scaled_text._BYTES_A_PIECE", 1)
+    monkeypatch.setattr("svmkit.cli.scaled_text._BYTES_A_GROUP", 1)
     assert ours("svm-scale", ["long"], folder) == whole
 
 
