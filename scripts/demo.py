@@ -12,18 +12,15 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from bench_tools import other_path
-
-ROOT = Path(__file__).resolve().parent.parent
-OURS = Path(sys.executable).parent
+from bench_data import ROOT
+from bench_tools import BIN, other_path
 
 
 def shell(command: str, *, path: str = "") -> str:
     """Runs ``command``, showing it first; returns its stdout and stops the demo where it fails."""
     print(f"\n$ {command}", flush=True)
-    search = path or os.pathsep.join([str(OURS), os.environ.get("PATH", os.defpath)])
+    search = path or os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(command, shell=True, cwd=ROOT, text=True, stdout=subprocess.PIPE, env={**os.environ, "PATH": search})
     if done.returncode:
         print(done.stdout, end="")

@@ -29,7 +29,7 @@ import reproduce_landmarks
 import reproduce_small
 import reproduce_stream
 from bench_data import public
-from reproduce_table import Split, error_on, heading, line, needs_data, verdict
+from reproduce_table import Split, error_on, needs_data, show, verdict
 
 from svmkit import maps, solvers
 from svmkit.certificate import certify
@@ -151,9 +151,8 @@ def error_of(split: Split, found: Solution, kernel: Kernel = Kernel(LINEAR)) -> 
 
 
 def table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    click.echo(heading(columns))
-    for cells in rows:
-        click.echo(line(cells))
+    """Shows it, and a blank line."""
+    show(columns, rows)
     click.echo()
 
 
@@ -357,13 +356,15 @@ def command(
             table(reproduce_landmarks.COLUMNS, reproduce_landmarks.rows(case.name, error, s_values, seeds))
         if "small" in wanted:
             paper = {s: (case.paper[s].asset[1], case.paper[s].cpsp[1]) for s in s_values}
-            setting, judged = (case.name, split, case.C, case.gamma), (paper, case.light[1], MARGIN)
-            table(reproduce_small.COLUMNS, reproduce_small.rows(*setting, s_values, seeds, *judged))
+            small = reproduce_small.rows(
+                case.name, split, case.C, case.gamma, s_values, seeds, paper, case.light[1], MARGIN
+            )  # fmt: skip
+            table(reproduce_small.COLUMNS, small)
         if "fig1" in wanted:
             found = fig1(case, split, fig1_dims, seeds)
             table(("set", "dim", *KINDS, "lowest"), fig1_rows(case, fig1_dims, found))
             if pictures is not None:
                 draw(case, fig1_dims, found, pictures)
         if "table3" in wanted and case.name == "mnist":
-            dims, setting = stream_dims or tuple(reproduce_stream.PAPER), (split, case.C, case.gamma)
-            table(reproduce_stream.COLUMNS, reproduce_stream.rows(*setting, dims, passes, MARGIN))
+            dims = stream_dims or tuple(reproduce_stream.PAPER)
+            table(reproduce_stream.COLUMNS, reproduce_stream.rows(split, case.C, case.gamma, dims, passes, MARGIN))

@@ -20,7 +20,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import public
-from reproduce_table import Split, by_libsvm, error_on, heading, line, needs_data, verdict
+from reproduce_table import Split, by_libsvm, error_on, needs_data, show, verdict
 
 from svmkit import solvers
 from svmkit.cli import pictures
@@ -305,26 +305,26 @@ def digit_rows(most: int | None) -> Iterator[Sequence[str]]:
 
 
 def report_table(cases: Sequence[Case], orders: int, peer: bool, most: int | None) -> None:
-    click.echo("Figures 8 and 9: one pass and its finishing\n\n" + heading(COLUMNS))
-    for case in cases:
-        for cells in table_rows(case, task_of(case, most), orders, peer):
-            click.echo(line(cells))
+    click.echo("Figures 8 and 9: one pass and its finishing\n")
+    show(COLUMNS, (cells for case in cases for cells in table_rows(case, task_of(case, most), orders, peer)))
     click.echo()
 
 
 def report_selection(names: Sequence[str], seeds: int, plot: str | None, most: int | None) -> None:
-    click.echo("Figures 11 to 15: the choice of examples; medians over seeds\n\n" + heading(SELECTION_COLUMNS))
-    for name in names:
-        case, selections = SELECTION[name]
-        task = task_of(case, most)
-        exact = outcome("smo", task)
-        clean = outcome("smo", task_of(Case(**{**vars(case), "noise": 0.0}), most)) if case.noise else exact
-        marks = [mark for mark in MARKS if mark <= task.problem.n]
-        curves = {selection: curve(task, selection, seeds, marks) for selection in selections}
-        for cells in selection_rows(case, exact, curves, clean.error):
-            click.echo(line(cells))
-        if plot is not None:
-            draw(f"{plot}-{name}.png", name, exact, curves)
+    def rows() -> Iterator[Sequence[str]]:
+        for name in names:
+            case, selections = SELECTION[name]
+            task = task_of(case, most)
+            exact = outcome("smo", task)
+            clean = outcome("smo", task_of(Case(**{**vars(case), "noise": 0.0}), most)) if case.noise else exact
+            marks = [mark for mark in MARKS if mark <= task.problem.n]
+            curves = {selection: curve(task, selection, seeds, marks) for selection in selections}
+            yield from selection_rows(case, exact, curves, clean.error)
+            if plot is not None:
+                draw(f"{plot}-{name}.png", name, exact, curves)
+
+    click.echo("Figures 11 to 15: the choice of examples; medians over seeds\n")
+    show(SELECTION_COLUMNS, rows())
     click.echo()
 
 
@@ -349,6 +349,5 @@ def command(
     if selected and (not part or "selection" in part):
         report_selection(selected, seeds, plot, most)
     if "digits" in part or not (part or names):
-        click.echo("Figures 1 and 4: MNIST, a digit against the rest\n\n" + heading(DIGIT_COLUMNS))
-        for cells in digit_rows(most):
-            click.echo(line(cells))
+        click.echo("Figures 1 and 4: MNIST, a digit against the rest\n")
+        show(DIGIT_COLUMNS, digit_rows(most))

@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import one_against_rest, public
-from reproduce_table import heading, line, needs_data, verdict
+from reproduce_table import needs_data, show, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats
@@ -110,11 +110,8 @@ def size_rows(task: Task, seeds: int, draws: Sequence[int]) -> Iterator[Sequence
 @needs_data
 def command(seeds: int, names: tuple[str, ...], quick: bool) -> None:
     tasks = [task_of(name, 2000 if quick else None) for name in names or SETS]
-    click.echo(f"Distance to the optimum after T steps\n\n{heading(CONVERGENCE_COLUMNS)}")
-    for task in tasks:
-        for cells in convergence_rows(task, seeds):
-            click.echo(line(cells))
-    click.echo(f"\nDistance to the optimum in percent, kT fixed\n\n{heading(SIZE_COLUMNS)}")
-    for task in tasks:
-        for cells in size_rows(task, seeds, DRAWS[:1] if quick else DRAWS):
-            click.echo(line(cells))
+    click.echo("Distance to the optimum after T steps\n")
+    show(CONVERGENCE_COLUMNS, (cells for task in tasks for cells in convergence_rows(task, seeds)))
+    click.echo("\nDistance to the optimum in percent, kT fixed\n")
+    draws = DRAWS[:1] if quick else DRAWS
+    show(SIZE_COLUMNS, (cells for task in tasks for cells in size_rows(task, seeds, draws)))

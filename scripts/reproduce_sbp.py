@@ -21,7 +21,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import mnist, public
-from reproduce_table import Split, by_libsvm, error_on, heading, line, needs_data, verdict
+from reproduce_table import Split, by_libsvm, error_on, needs_data, show, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats
@@ -96,7 +96,8 @@ def curve(method: Method, case: Case, split: Split, seed: int) -> list[float]:
     click.echo(f"{case.name}: {method.name}, seed {seed}", err=True)
     problem, solver = problem_of(case, split, "none"), solvers.solver(method.solver)
     state = solver.start(problem, solver.Options(**method.options), 1e-3, seed)
-    progress, errors = Progress(0, 0), []
+    progress = Progress(0, 0)
+    errors: list[float] = []
     for mark in MARKS:
         before = progress
         while method.cost(progress, problem.n) < mark * problem.n**2 and not progress.ended:
@@ -124,11 +125,9 @@ def curve_rows(case: Case, found: dict[str, Floats]) -> Iterator[Sequence[str]]:
     head = (case.name, f"{case.C:g}", f"{case.gamma:g}")
     for name, errors in found.items():
         yield *head, name, *(f"{100 * e:.2f}" for e in errors), ""
-    for rival in [name for name in found if not name.startswith("sbp")]:
+    for rival in [name for name in found if not name.startswith("sbp") and name != "perceptron, averaged"]:
         ahead = found["sbp"] - found[rival]
         points = [f"{100 * d:+.2f}" for d in ahead]
-        if rival == "perceptron, averaged":
-            continue
         if rival == "perceptron":
             tied = bool((np.abs(ahead[np.array(MARKS) <= 1]) <= TIE).all())
             yield *head, f"sbp and {rival} within {100 * TIE:g} points through 1 epoch", *points, verdict(tied)
@@ -201,23 +200,24 @@ def time_rows(case: Case, split: Split, most: int | None) -> Iterator[Sequence[s
 
 
 def report_curves(cases: Sequence[Case], splits: dict[str, Split], seeds: int) -> None:
-    click.echo("Error on test data in percent at equal kernel evaluations, without a bias\n\n" + heading(CURVE_COLUMNS))
     won = []
-    for case in cases:
-        found = curves(case, splits[case.name], seeds)
-        for cells in curve_rows(case, found):
-            click.echo(line(cells))
-        won.append(below(found, "pegasos") and below(found, "sdca"))
+
+    def rows() -> Iterator[Sequence[str]]:
+        for case in cases:
+            found = curves(case, splits[case.name], seeds)
+            yield from curve_rows(case, found)
+            won.append(below(found, "pegasos") and below(found, "sdca"))
+
+    click.echo("Error on test data in percent at equal kernel evaluations, without a bias\n")
+    show(CURVE_COLUMNS, rows())
     claim = f"sbp below pegasos and sdca through 2 epochs: on {sum(won)} of {len(won)} sets, on 2 of 3 asked"
     click.echo(f"\n{claim}: {verdict(3 * sum(won) >= 2 * len(won))}\n")
 
 
 def report_times(cases: Sequence[Case], splits: dict[str, Split], most: int | None) -> None:
-    click.echo("A quarter of the time, with a bias\n\n" + heading(TIME_COLUMNS))
-    for case in cases:
-        if case.evaluations is not None:
-            for cells in time_rows(case, splits[case.name], most):
-                click.echo(line(cells))
+    timed = [case for case in cases if case.evaluations is not None]
+    click.echo("A quarter of the time, with a bias\n")
+    show(TIME_COLUMNS, (cells for case in timed for cells in time_rows(case, splits[case.name], most)))
 
 
 @click.command("sbp", help="Figure 2 of the SBP paper (error against kernel evaluations), and its claim on running time.")

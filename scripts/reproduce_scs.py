@@ -15,7 +15,7 @@ from typing import Any
 import click
 import numpy as np
 from bench_data import public
-from reproduce_table import Split, error_on, heading, line, needs_data, verdict
+from reproduce_table import Split, error_on, needs_data, show, verdict
 
 from svmkit import solvers
 from svmkit.data import Floats, Ints, Rows
@@ -149,8 +149,11 @@ def rows_of(case: Case, split: Split, gamma: float, seeds: int) -> Iterator[Sequ
     yield *head, "scs < pegasos", "objective", f"{nearer} of {seeds} seeds", verdict(nearer == seeds), *[""] * 4
 
 
-def gammas(given: tuple[float, ...], n_features: int) -> list[float]:
-    return [gamma or 1.0 / n_features for gamma in given]
+def rows_of_set(case: Case, gammas: Sequence[float], seeds: int) -> Iterator[Sequence[str]]:
+    """The rows of one set; a γ of 0 is 1/features."""
+    split = split_of(case)
+    for gamma in gammas:
+        yield from rows_of(case, split, gamma or 1.0 / split.rows.n_features, seeds)
 
 
 @click.command("scs", help="Table 1 of the SCS paper (λ = 1): accuracy, and the distance to the closed-form optimum.")
@@ -158,7 +161,7 @@ def gammas(given: tuple[float, ...], n_features: int) -> list[float]:
 @click.option("--set", "names", multiple=True, type=click.Choice([case.name for case in CASES]), help="Only these. Repeatable.")
 @click.option(
     "--gamma",
-    "given",
+    "gammas",
     multiple=True,
     type=click.FloatRange(min=0),
     default=(0.0, 0.5, 2.0),
@@ -166,14 +169,9 @@ def gammas(given: tuple[float, ...], n_features: int) -> list[float]:
     help="γ of the kernel; 0 is 1/features. Repeatable.",
 )
 @needs_data
-def command(seeds: int, names: tuple[str, ...], given: tuple[float, ...]) -> None:
+def command(seeds: int, names: tuple[str, ...], gammas: tuple[float, ...]) -> None:
     chosen = [case for case in CASES if not names or case.name in names]
     for case in chosen:
         for file in (case.file, case.test or case.file):
             public(file)
-    click.echo(heading(COLUMNS))
-    for case in chosen:
-        split = split_of(case)
-        for gamma in gammas(given, split.rows.n_features):
-            for cells in rows_of(case, split, gamma, seeds):
-                click.echo(line(cells))
+    show(COLUMNS, (cells for case in chosen for cells in rows_of_set(case, gammas, seeds)))

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -48,12 +48,15 @@ class Split:
     test_y: Floats
 
 
-def line(cells: Sequence[str]) -> str:
+def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints a table in Markdown, each row as it comes."""
+    click.echo(f"{_line(columns)}\n{'|---' * len(columns)}|")
+    for cells in rows:
+        click.echo(_line(cells))
+
+
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def heading(columns: Sequence[str]) -> str:
-    return f"{line(columns)}\n{'|---' * len(columns)}|"
 
 
 def verdict(holds: bool) -> str:
