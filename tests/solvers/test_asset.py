@@ -193,24 +193,6 @@ def test_kernels_are_sent_to_a_map() -> None:
         run(asset, case, asset.Options(), eps=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("epochs", 0.0),
-        ("epochs", np.inf),
-        ("epochs", 1e300),
-        ("step", -1.0),
-        ("burn_in", 1.0),
-        ("bound", -1.0),
-        ("draws", 0),
-        ("draws", 2**62),
-    ],
-)
-def test_an_option_that_cannot_be_is_named(key: str, value: float) -> None:
-    with pytest.raises(UsageError, match=f"-O {key}="):
-        asset.start(named("linear"), asset.Options(**{key: value}), 1e-3, 0)
-
-
 def test_a_certificate_of_no_steps() -> None:
     state = asset.start(named("linear"), asset.Options(), 1e-3, 0)
     assert certify(named("linear"), asset.solution(state)).primal == named("linear").upper.sum()

@@ -298,23 +298,3 @@ def test_a_candidate_whose_kernel_values_overflow_hides_no_other(selection: str)
     f = state.support.look_at(left)[1]
     assert 0 < np.isnan(f).sum() < len(left)
     assert lasvm.choose(state) == left[np.nanargmin(np.abs(f) if selection == "active" else case.y[left] * f)]
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (lasvm.Options(epochs=0), "epochs=0"),
-        (lasvm.Options(selection="best"), "selection=best.*autoactive"),
-        (lasvm.Options(candidates=0), "candidates=0"),
-        (lasvm.Options(budget=-1), "budget=-1: must be 0 .* at least 2"),
-        (lasvm.Options(budget=1), "budget=1: must be 0 .* at least 2"),
-        (lasvm.Options(delta_max=0.0), "delta_max=0"),
-        (lasvm.Options(delta_max=float("nan")), "delta_max=nan"),
-    ],
-    ids=str,
-)
-def test_options_that_cannot_be(options: lasvm.Options, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        lasvm.start(named("rbf"), options, EPS, 0)
-    with pytest.raises(UsageError, match=says):
-        lasvm.start_stream(Stream(Kernel(RBF, 1.0), 1.0, None, "free"), options, EPS, 0)

@@ -17,7 +17,6 @@ from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine
-from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
 from svmkit.solvers import pegasos
 from svmkit.solvers.base import run
@@ -208,27 +207,6 @@ def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
     near, there = (run(pegasos, p, pegasos.Options(), eps=1e-9).solution.basis for p in (case, far))
     assert np.array_equal(near.indices + 2_000_000_000, there.indices)
     assert near.data.tobytes() == there.data.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "given", "says"),
-    [
-        (RBF, {"epochs": 0.0}, "epochs=0"),
-        (RBF, {"epochs": float("inf")}, "epochs=inf"),
-        (LINEAR, {"epochs": 1e300}, r"epochs=1e\+300: .* at most 1e\+09"),
-        (LINEAR, {"batch": 0}, "batch=0"),
-        (LINEAR, {"batch": 2**62}, "1 … 1,000,000"),
-        (RBF, {"batch": 1025}, "at most 1024"),
-        (RBF, {"bias": 0.0}, "bias=0"),
-        (RBF, {"average": "mean"}, "average=mean"),
-        (RBF, {"responses": "some"}, "responses=some"),
-    ],
-)
-def test_options_that_cannot_be(kernel: int, given: dict[str, Any], says: str) -> None:
-    X, y = points(20, 2, seed=1)
-    case = replace(problem(X, y, Kernel(kernel, 1.0)), bias="none")
-    with pytest.raises(UsageError, match=says):
-        pegasos.start(case, pegasos.Options(**given), 1e-3, 0)
 
 
 def test_large_batches_of_a_linear_problem() -> None:

@@ -16,7 +16,6 @@ from zoo import named
 from svmkit.data import Floats
 from svmkit.engine import rng
 from svmkit.engine.kernels import Engine
-from svmkit.errors import UsageError
 from svmkit.problem import Problem
 from svmkit.solvers import perceptron
 
@@ -92,12 +91,3 @@ def test_what_can_be_separated_is_and_the_run_ends_there() -> None:
     assert progress.completed
     assert progress.steps < 1000 * case.n
     assert (case.y * (K @ beta_of(case, perceptron.solution(state))) > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [({"epochs": 0}, "epochs=0"), ({"beta": float("nan")}, "beta=nan"), ({"budget": -1}, "budget=-1")],
-)
-def test_options_that_cannot_be(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        perceptron.start(replace(named("rbf"), bias="none"), perceptron.Options(**given), 1e-3, 0)

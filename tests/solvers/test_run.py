@@ -15,11 +15,9 @@ from zoo import named, problem
 
 from svmkit import clock as clock_module
 from svmkit.certificate import Certificate, certify
-from svmkit.errors import UsageError
 from svmkit.problem import POLYNOMIAL, SIGMOID, Kernel, Problem, Solution, as_expansion
 from svmkit.solvers import base, looks, solver
-from svmkit.solvers.base import SolverResult, of_a_gap, verdict
-from svmkit.solvers.stops import Patience, Stops
+from svmkit.solvers.base import SolverResult
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 CASE = named("300 rows, rbf")
@@ -310,49 +308,6 @@ def test_a_row_is_the_certificate_of_that_moment() -> None:
         assert row.kernel_evaluations == 10 * row.steps
 
 
-@pytest.mark.parametrize(
-    ("status", "violation", "noise", "gap", "expected"),
-    [
-        (Status.CONVERGED, 1e-3, 0.0, 0.0, Status.CONVERGED),
-        (Status.CONVERGED, 1.9e-3, 1.0, 0.0, Status.CONVERGED),  # rounding counts as far as eps
-        (Status.CONVERGED, 2.1e-3, 1.0, 0.0, Status.STALLED),
-        (Status.CONVERGED, 1.1e-3, 0.0, 0.0, Status.STALLED),
-        (Status.CONVERGED, 0.0, 0.0, 0.021, Status.STALLED),  # 2 eps Σ C is 0.02
-        (Status.STALLED, 1e-3, 0.0, 0.0, Status.CONVERGED),
-        (Status.STALLED, 1e-3, 0.0, 0.021, Status.STALLED),
-        (Status.COMPLETED, 1e-3, 0.0, 0.0, Status.COMPLETED),
-        (Status.COMPLETED, 1.1e-3, 0.0, 0.0, Status.MAX_ITER),
-        (Status.TIME_LIMIT, 0.0, 0.0, 0.0, Status.TIME_LIMIT),
-    ],
-)
-def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise: float, gap: float, expected: Status) -> None:
-    certificate = Certificate(primal=gap, dual=0.0, gap=gap, violation=violation, noise=noise)
-    assert verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
-
-
-@pytest.mark.parametrize(
-    ("status", "gap", "expected"),
-    [
-        (Status.CONVERGED, 2e-3, Status.CONVERGED),
-        (Status.CONVERGED, 2.1e-3, Status.STALLED),
-        (Status.CONVERGED, nan, Status.COMPLETED),
-        (Status.STALLED, 2e-3, Status.CONVERGED),
-        (Status.STALLED, 2.1e-3, Status.STALLED),
-        (Status.STALLED, nan, Status.STALLED),
-        (Status.COMPLETED, 0.0, Status.COMPLETED),
-        (Status.TIME_LIMIT, 0.0, Status.TIME_LIMIT),
-    ],
-)
-def test_the_verdict_on_a_solver_that_goes_by_its_gap(status: Status, gap: float, expected: Status) -> None:
-    certificate = Certificate(primal=2.0, dual=2.0 - gap, gap=gap, violation=1.0)
-    assert of_a_gap(status, certificate, 1e-3) is expected
-
-
-def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
-    certificate = Certificate(primal=0.0, dual=0.0, gap=0.0, violation=0.0)
-    assert verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED
-
-
 @pytest.mark.parametrize("name", ["wolfe", "scs", "sbp", "pair"])
 def test_kernel_values_that_overflow_raise_no_warnings(name: str) -> None:
     X = np.array([[16334.0, -0.5], [1.4, 0.1], [23.1, 0.6]])
@@ -360,44 +315,6 @@ def test_kernel_values_that_overflow_raise_no_warnings(name: str) -> None:
     case = problem(X, np.array([-1.0, 1.0, -1.0]), Kernel(POLYNOMIAL, 0.01, 0.0, 100), C=0.001)
     result = base.run(module, replace(case, bias=module.BIASES[0]), module.Options(), eps=1e-3)
     assert np.isnan(result.certificate.gap)
-
-
-def test_a_run_that_has_both_converged_and_used_its_epochs_up_has_converged() -> None:
-    stops = Stops(Limits(), lambda: False)
-    assert stops.status(Progress(9, 9, done=True, completed=True), 0.0) is Status.CONVERGED
-    assert stops.status(Progress(9, 9, completed=True, stalled=True), 0.0) is Status.COMPLETED
-
-
-def test_patience_asks_of_few_examples_after_the_first_step_not_before() -> None:
-    watch = Patience(2, lambda found: 0.5, 10)
-    assert watch.steps_left(0) == 1
-    assert not watch.is_over(0, lambda: pytest.fail("nothing has been learned"))
-
-
-@pytest.mark.parametrize("text", [str(2**63), str(-(2**63))])
-def test_whole_numbers_that_64_bits_cannot_count_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=f"-O epochs={text}: must be below 2\\^63"):
-        base.options_of(solver("lasvm"), (("epochs", text),))
-    assert base.options_of(solver("lasvm"), (("epochs", str(2**63 - 1)),)).epochs == 2**63 - 1
-
-
-def test_kernel_values_are_kept_in_an_exabyte_at_most() -> None:
-    assert base.options_of(solver("lasvm"), (("cache_mb", "1e12"),)).cache_mb == 1e12
-    for text in ("1.001e12", "0", "inf"):
-        with pytest.raises(UsageError, match="must be greater than 0 and at most 1e12"):
-            base.options_of(solver("lasvm"), (("cache_mb", text),))
-
-
-def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() -> None:
-    left, calls = 100_000, 0
-
-    def finish(state: None, budget: int) -> Progress:
-        nonlocal left, calls
-        left, calls = left - budget, calls + 1
-        return Progress(0, 0, completed=left <= 0)
-
-    assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
-    assert calls < 100
 
 
 @pytest.mark.parametrize(("by", "real"), [("clock", "f4"), ("signal", "f4"), ("steps", "f8")])

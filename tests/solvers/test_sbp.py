@@ -15,7 +15,6 @@ from svmkit import solvers
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import level
 from svmkit.engine.rng import uniforms
-from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
 from svmkit.solvers import sbp
 from svmkit.solvers.base import run
@@ -389,19 +388,3 @@ def test_without_any_kernel_value_the_heavier_class_wins() -> None:
     assert abs(beta.sum()) < 1e-12
     assert rho == -np.sign(case.y @ case.upper)
     assert state.engine.evaluations == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (sbp.Options(epochs=0), "epochs=0"),
-        (sbp.Options(batch=0), "batch=0"),
-        (sbp.Options(batch=1025), "batch=1025"),
-        (sbp.Options(nu_slack=-0.1), "nu_slack=-0.1"),
-        (sbp.Options(nu_slack=1e-300), "nu_slack=1e-300"),
-        (sbp.Options(nu_slack=float("nan")), "nu_slack=nan"),
-    ],
-)
-def test_options_that_cannot_be(options: sbp.Options, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        sbp.start(named("rbf"), options, 1e-3, 0)

@@ -17,7 +17,7 @@ from svmkit.certificate import certify
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.engine import active, kernels, layouts, rng
-from svmkit.errors import DataError, UsageError
+from svmkit.errors import DataError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import decision_values, predict
@@ -220,12 +220,6 @@ def test_kernel_values_that_overflow_are_a_stall_not_a_loop(kernel: Kernel) -> N
         progress = sdca.advance(state, 100_000)
     assert progress.stalled
     assert np.isfinite(sdca.solution(state).coef).all()
-
-
-@pytest.mark.parametrize("epochs", [0.0, -1.0, math.nan])
-def test_epochs_that_cannot_be(epochs: float) -> None:
-    with pytest.raises(UsageError, match="-O epochs"):
-        sdca.start(large(30), sdca.Options(epochs=epochs), 1e-3, 0)
 
 
 # --- the linear form ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import zoo
 
 from svmkit.data import Ints
 from svmkit.engine import by_need
-from svmkit.errors import UsageError
 from svmkit.problem import RBF, Kernel, Problem
 from svmkit.solvers import smo, smo_blocks, smo_state
 from svmkit.trace import Progress
@@ -22,12 +21,6 @@ EVERY = 10**9
 def run(problem: Problem, eps: float = 1e-3, working_set: int = 0) -> tuple[smo_state.State, Progress]:
     state = smo.start(problem, smo.Options(working_set=working_set), eps, seed=0)
     return state, smo.advance(state, EVERY)
-
-
-@pytest.mark.parametrize("working_set", [-5, 1, 3, 4097])
-def test_a_block_of_a_size_that_cannot_be_is_refused(working_set: int) -> None:
-    with pytest.raises(UsageError, match=f"-O working_set={working_set}: must be 0, or lie in 4 … 4096"):
-        run(zoo.noisy(50), working_set=working_set)
 
 
 @pytest.mark.parametrize(

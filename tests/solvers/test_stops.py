@@ -1,14 +1,16 @@
-"""Why a run ends: at its limits, and not before."""
+"""Why a run ends: at its limits, and not before; and what is made of that, once there is a certificate."""
 
 from __future__ import annotations
 
+from math import nan
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from svmkit.certificate import Certificate
 from svmkit.solvers import base
-from svmkit.solvers.stops import Stops, given_up
+from svmkit.solvers.stops import Patience, Stops, given_up
 from svmkit.trace import Limits, Progress, Status
 
 
@@ -37,3 +39,70 @@ def test_the_work_at_a_streams_end_goes_in_calls_that_are_short(monkeypatch: pyt
     monkeypatch.setattr(base, "time", SimpleNamespace(perf_counter=lambda: now_s))
     assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
     assert max(budgets) * 0.01 < 2 * base.CALL_S
+
+
+def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() -> None:
+    left, calls = 100_000, 0
+
+    def finish(state: None, budget: int) -> Progress:
+        nonlocal left, calls
+        left, calls = left - budget, calls + 1
+        return Progress(0, 0, completed=left <= 0)
+
+    assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
+    assert calls < 100
+
+
+def test_a_run_that_has_both_converged_and_used_its_epochs_up_has_converged() -> None:
+    stops = Stops(Limits(), lambda: False)
+    assert stops.status(Progress(9, 9, done=True, completed=True), 0.0) is Status.CONVERGED
+    assert stops.status(Progress(9, 9, completed=True, stalled=True), 0.0) is Status.COMPLETED
+
+
+def test_patience_asks_of_few_examples_after_the_first_step_not_before() -> None:
+    watch = Patience(2, lambda found: 0.5, 10)
+    assert watch.steps_left(0) == 1
+    assert not watch.is_over(0, lambda: pytest.fail("nothing has been learned"))
+
+
+@pytest.mark.parametrize(
+    ("status", "violation", "noise", "gap", "expected"),
+    [
+        (Status.CONVERGED, 1e-3, 0.0, 0.0, Status.CONVERGED),
+        (Status.CONVERGED, 1.9e-3, 1.0, 0.0, Status.CONVERGED),  # rounding counts as far as eps
+        (Status.CONVERGED, 2.1e-3, 1.0, 0.0, Status.STALLED),
+        (Status.CONVERGED, 1.1e-3, 0.0, 0.0, Status.STALLED),
+        (Status.CONVERGED, 0.0, 0.0, 0.021, Status.STALLED),  # 2 eps Σ C is 0.02
+        (Status.STALLED, 1e-3, 0.0, 0.0, Status.CONVERGED),
+        (Status.STALLED, 1e-3, 0.0, 0.021, Status.STALLED),
+        (Status.COMPLETED, 1e-3, 0.0, 0.0, Status.COMPLETED),
+        (Status.COMPLETED, 1.1e-3, 0.0, 0.0, Status.MAX_ITER),
+        (Status.TIME_LIMIT, 0.0, 0.0, 0.0, Status.TIME_LIMIT),
+    ],
+)
+def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise: float, gap: float, expected: Status) -> None:
+    certificate = Certificate(primal=gap, dual=0.0, gap=gap, violation=violation, noise=noise)
+    assert base.verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
+
+
+@pytest.mark.parametrize(
+    ("status", "gap", "expected"),
+    [
+        (Status.CONVERGED, 2e-3, Status.CONVERGED),
+        (Status.CONVERGED, 2.1e-3, Status.STALLED),
+        (Status.CONVERGED, nan, Status.COMPLETED),
+        (Status.STALLED, 2e-3, Status.CONVERGED),
+        (Status.STALLED, 2.1e-3, Status.STALLED),
+        (Status.STALLED, nan, Status.STALLED),
+        (Status.COMPLETED, 0.0, Status.COMPLETED),
+        (Status.TIME_LIMIT, 0.0, Status.TIME_LIMIT),
+    ],
+)
+def test_the_verdict_on_a_solver_that_goes_by_its_gap(status: Status, gap: float, expected: Status) -> None:
+    certificate = Certificate(primal=2.0, dual=2.0 - gap, gap=gap, violation=1.0)
+    assert base.of_a_gap(status, certificate, 1e-3) is expected
+
+
+def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
+    certificate = Certificate(primal=0.0, dual=0.0, gap=0.0, violation=0.0)
+    assert base.verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED

@@ -13,7 +13,6 @@ from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine import gram
 from svmkit.engine.conjugate import Line, least_norm, search
-from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import wolfe
 from svmkit.solvers.base import run
@@ -179,17 +178,3 @@ def test_what_products_have_added_up_certifies_nothing() -> None:
         assert wolfe.solution(state).responses is None
     assert progress.steps > 3
     assert wolfe.solution(state).responses == pytest.approx(kernel_matrix(case) @ state.alpha, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"iterations": 0}, "iterations=0: must be at least 1"),
-        ({"bundle": 0}, "bundle=0: must be at least 2"),
-        ({"m1": 0.0}, "m1=0, m2=0.02: must be 0 < m2 < m1 < 0.5"),
-        ({"m2": 0.0}, "m1=0.1, m2=0"),
-    ],
-)
-def test_options_that_cannot_be(given: dict[str, float], says: str) -> None:
-    with pytest.raises(UsageError, match=f"-O {says}"):
-        wolfe.start(unbiased(20, 1.0), wolfe.Options(**given), 1e-3, 0)
