@@ -1,36 +1,28 @@
-"""Compressed models: coefficients and gradient from their definitions, exactness at the ends, less error with more vectors."""
+"""Compressed models: coefficients from their definition, exactness at the ends, less error with more vectors.
+
+How vectors move is in test_reduced.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from models import model_of
+from models import distances, model_of, of_rows, trained
 from oracle import dense_kernel
 from zoo import points
 
 from svmkit import compress as compressing
 from svmkit import model as model_module
-from svmkit import parallel, reduced
+from svmkit import reduced
 from svmkit.compress import change, compress
-from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Floats, Rows
+from svmkit.data import Rows
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part, with_machines
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
-from svmkit.reduced import Distance
-
-
-def trained(n_class: int = 2, kernel: str = "rbf", n: int = 240, multiclass: str = "ovo", gamma: float = 0.3) -> Model:
-    X, _ = points(n, 4, seed=n_class)
-    y = np.digitize(X[:, 0] + np.sin(2 * X[:, 1]), np.linspace(-1, 1, n_class + 1)[1:-1]).astype(np.float64)
-    settings: dict[str, Any] = dict(C=3.0, gamma=gamma, kernel=kernel, coef0=1.0, multiclass=multiclass)
-    return fit(Dataset(Rows.from_dense(X), y), TrainConfig(**settings)).model
 
 
 def regression() -> Model:
@@ -41,17 +33,6 @@ def regression() -> Model:
 
 def fresh(n: int = 300) -> Rows:
     return Rows.from_dense(points(n, 4, seed=99)[0])
-
-
-def distances(before: Model, after: Model) -> Floats:
-    """‖F − G‖²/‖F‖² of each machine, from dense kernel matrices."""
-    found = []
-    for one, other in zip(before.machines, after.machines, strict=True):
-        S, Z = before.rows.take(one.index), after.rows.take(other.index)
-        across = one.coef @ dense_kernel(S, Z, before.kernel) @ other.coef
-        norm2 = one.coef @ dense_kernel(S, S, before.kernel) @ one.coef
-        found.append(1 + (other.coef @ dense_kernel(Z, Z, before.kernel) @ other.coef - 2 * across) / norm2)
-    return np.array(found)
 
 
 SEVERAL = [(2, "ovo"), (4, "ovo"), (4, "ovr")]
@@ -150,149 +131,6 @@ def test_a_fit_on_data_that_is_worse_there_is_not_kept(monkeypatch: pytest.Monke
     monkeypatch.setattr(compressing, "_least_squares", lambda features, f: np.zeros(features.shape[1]))
     model = trained()
     assert model_text(compress(model, 12, data=fresh())) == model_text(compress(model, 12))
-
-
-@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
-def test_the_gradient_is_that_of_the_distance(n_class: int, multiclass: str) -> None:
-    model = trained(n_class, multiclass=multiclass, gamma=1.0)
-    rng = np.random.default_rng(5)
-    groups = np.repeat(np.arange(model.n_class), 3)
-    z = rng.normal(size=(len(groups), 4))
-    used = [compressing._members(model, groups, pair) for pair in model.pairs]
-    distance = Distance(model, model.rows.to_dense()[:, 1:].astype(np.float32), used, len(groups))
-    value, gradient = distance(z.ravel())
-
-    small = replace(model, rows=Rows.from_dense(z), class_counts=np.bincount(groups))
-    beta, _ = compressing._in_feature_space(model, small.rows, used)
-    machines = tuple(Machine(u, b, m.rho) for u, b, m in zip(used, beta, model.machines, strict=True))
-    expected = distances(model, with_machines(small, machines)).sum() - len(used)
-    assert value == pytest.approx(expected, rel=1e-5)
-    for direction in rng.normal(size=(5, z.size)):
-        step = 3e-3
-        slope = (distance(z.ravel() + step * direction)[0] - distance(z.ravel() - step * direction)[0]) / (2 * step)
-        assert gradient @ direction == pytest.approx(slope, rel=1e-2, abs=1e-3 * np.linalg.norm(gradient))
-
-
-def test_a_machine_of_all_vectors_leaves_the_others_theirs() -> None:
-    """As where a class of several has no vector: one machine uses all of them, the next one some."""
-    model, z = trained(3, multiclass="ovr"), points(9, 4, seed=7)[0].ravel()
-    support, some = model.rows.to_dense()[:, 1:].astype(np.float32), np.arange(4)
-    first, second = ([np.arange(9), some, some], [some, some, np.arange(9)])
-    values = [Distance(with_machines(model, [model.machines[i] for i in order]), support, used, 9)(z)[0]
-              for order, used in (((0, 1, 2), first), ((1, 2, 0), second))]  # fmt: skip
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
-
-
-@pytest.mark.parametrize("n_class", [2, 4])
-def test_tiles_do_not_matter(n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = trained(n_class, n=900)
-    z = points(12, 4, seed=7)[0].ravel()
-    used = [compressing._members(model, np.repeat(np.arange(n_class), 12 // n_class), pair) for pair in model.pairs]
-    support = model.rows.to_dense()[:, 1:].astype(np.float32)
-    value, gradient = Distance(model, support, used, 12)(z)
-    monkeypatch.setattr(reduced, "_TILE", 60)
-    monkeypatch.setattr(reduced, "_LEAST_COLUMNS", 5)
-    cut, cut_gradient = Distance(model, support, used, 12)(z)
-    assert cut == pytest.approx(value, rel=1e-5)
-    assert np.abs(cut_gradient - gradient).max() <= 1e-4 * np.abs(gradient).max()
-
-
-def test_the_same_vectors_whatever_the_number_of_threads() -> None:
-    model, found = trained(4, n=900), []
-    for threads in (1, 2):
-        parallel.use_threads(threads)
-        found.append(model_text(compress(model, 20)))
-    parallel.use_threads(0)
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("n_class", [2, 4])
-def test_steps_are_told_with_what_is_left(n_class: int) -> None:
-    model, told = trained(n_class), list[tuple[int, float]]()
-    small = compress(model, 20, steps=15, on_step=lambda number, left: told.append((number, left)))
-    assert [number for number, _ in told] == list(range(1, 16))
-    assert np.all(np.diff([left for _, left in told]) < 0)
-    assert told[-1][1] == pytest.approx(distances(model, small).mean(), rel=1e-2)
-
-
-def test_vectors_far_from_the_middle_are_told_apart() -> None:
-    """In float32 ‖z − x‖² from squares of 1e8 has an error of 10: what is told would be noise, and the result as well."""
-    model, told = trained(), list[float]()
-    X = model.rows.to_dense()[:, 1:]
-    X[::2] += 1e4
-    model = replace(model, rows=Rows.from_dense(X))
-    small = compress(model, 20, steps=60, on_step=lambda number, left: told.append(left))
-    assert min(told) == told[-1] == pytest.approx(distances(model, small)[0], rel=2e-2)
-    assert distances(model, small)[0] < 0.5 * distances(model, compress(model, 20, steps=0))[0]
-
-
-def test_vectors_that_came_no_nearer_stay_where_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = trained()
-    monkeypatch.setattr(reduced, "_DECIMALS", -3)  # all would be 0
-    assert model_text(compress(model, 20, steps=5)) == model_text(compress(model, 20, steps=0))
-
-
-@pytest.mark.parametrize(("gamma", "decimals"), [(1e-4, 2), (0.3, 4), (3.0, 5)])
-def test_moved_vectors_have_no_more_digits_than_they_need(gamma: float, decimals: int) -> None:
-    """Four decimals of the kernel's own unit, γ^(−½): 100, 1.8 and 0.58."""
-    at = compress(trained(gamma=gamma), 4, steps=5).rows.data
-    assert np.array_equal(at, np.round(at, decimals))
-    assert not np.array_equal(at, np.round(at, decimals - 1))
-
-
-def test_vectors_far_apart_leave_no_subnormal_numbers() -> None:
-    """Products with them take a hundred times as long."""
-    rows = Rows.from_dense(np.arange(-6.0, 6.0)[:, None] * 2.35)
-    model = of_rows(Kernel(RBF, 4.0), rows)  # γ‖x − z‖² = 22, 88, 199 …: exp(−88) is subnormal in float32
-    support = 2.0 * rows.to_dense()[:, 1:].astype(np.float32)
-    distance = Distance(model, support, [np.arange(4)], 4)
-    value, gradient = distance(support[::3].astype(np.float64).ravel())
-    assert value == pytest.approx(-4 / 12, rel=1e-4)
-    assert np.abs(gradient).max() < 1e-4
-    assert np.abs(distance.values).min() > np.finfo(np.float32).tiny
-
-
-def of_rows(kernel: Kernel, rows: Rows) -> Model:
-    """A model of these rows, half of them of either class."""
-    half, coef = rows.n // 2, np.where(np.arange(rows.n) < rows.n // 2, 1.0, -1.0)
-    machine = Machine(np.arange(rows.n), coef, 0.1)
-    counts = np.array([half, rows.n - half])
-    return model_of("c_svc", kernel, rows, [machine], labels=np.array([1, -1]), class_counts=counts)
-
-
-@pytest.mark.parametrize(
-    ("gamma", "scale"), [(0.0, 1.0), (1e-300, 1.0), (1e-30, 1.0), (1e300, 1.0), (1.0, 1e25), (1.0, 1e140), (1.0, 1e300)]
-)
-def test_extreme_models_keep_their_chosen_vectors(gamma: float, scale: float) -> None:
-    """Those that single precision does not tell apart, or holds no numbers for; what comes of it is a model."""
-    model = of_rows(Kernel(RBF, gamma), Rows.from_dense(scale * points(12, 2, seed=3)[0]))
-    small = compress(model, 4)
-    assert np.array_equal(small.rows.to_dense(), compress(model, 4, steps=0).rows.to_dense())
-    assert np.isfinite(decision_values(small, fresh())).all()
-    assert np.isfinite(decision_values(compress(model, 4, data=fresh()), fresh())).all()
-
-
-def test_a_machine_that_is_0_does_not_hold_the_others_back() -> None:
-    """Of two classes with the same rows."""
-    rng = np.random.default_rng(0)
-    one, two = rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + np.array([1.5, 0.0])
-    data = Dataset(Rows.from_dense(np.vstack([one, two, two])), np.repeat([0.0, 1.0, 2.0], 80))
-    model = fit(data, TrainConfig(gamma=1.0)).model
-    start, small = compress(model, 15, steps=0), compress(model, 15)
-    assert change(model, small, data.rows).mean < 0.7 * change(model, start, data.rows).mean
-
-
-@pytest.mark.parametrize("scale", [1e3, 1e5, 1e7, 1e9, 1e12])
-@pytest.mark.parametrize("near", [False, True])
-def test_squares_that_swallow_distances_leave_a_model(scale: float, near: bool) -> None:
-    """Far from the middle rounding alone can make the basis vectors' kernel matrix indefinite."""
-    X = scale * points(40, 2, seed=3)[0]
-    if near:
-        X = np.repeat(X[:4], 10, axis=0) + points(40, 2, seed=4)[0]
-    model = of_rows(Kernel(RBF, 1.0), Rows.from_dense(X))
-    small = compress(model, 12)
-    assert small.n_support == 12
-    assert np.isfinite(decision_values(small, model.rows)).all()
 
 
 def test_vectors_of_text_stay_sparse() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +15,10 @@ from shell import strict_json, svmkit
 from zoo import points
 
 from svmkit import maps
-from svmkit.compress import compress
-from svmkit.config import LANDMARKS, TrainConfig
+from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, dense_rows
-from svmkit.engine.rng import permutation
-from svmkit.errors import Abandoned, DataError, ModelError, UsageError
-from svmkit.fit import FitResult, fit, reduced_landmarks
+from svmkit.errors import DataError, ModelError, UsageError
+from svmkit.fit import FitResult, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model, write_model
 from svmkit.maps.nystroem import NystroemMap
@@ -299,112 +295,3 @@ def test_by_the_command_line(kind: str, tmp_path: Path) -> None:
     refused = svmkit("train", "--map", kind, "d", "m", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--solver" in refused.stderr
-
-
-def test_a_rare_class_has_as_many_landmarks_as_the_other() -> None:
-    """Examples of weight 0 are none of it."""
-    dataset = data()
-    rare = np.flatnonzero(dataset.y == 1)[:30]
-    whole = dataset.take(np.sort(np.concatenate([rare, np.flatnonzero(dataset.y == -1)])))
-    weight = np.where((whole.y == 1) & (np.cumsum(whole.y == 1) > 20), 0.0, 1.0)
-    found = fit(replace(whole, weight=weight), replace(CONFIG, landmarks="pivoted", dim=30)).model.rows.to_dense()
-    lines = {tuple(line): (y, w) for line, y, w in zip(whole.rows.to_dense().tolist(), whole.y, weight, strict=True)}
-    labels = [lines[tuple(line)] for line in found.tolist()]
-    assert labels.count((1.0, 1.0)) == labels.count((-1.0, 1.0)) == 15
-
-
-@pytest.mark.parametrize("n_class", [2, 4])
-def test_on_all_support_vectors_of_the_exact_svm_a_map_loses_nothing(n_class: int) -> None:
-    """Its decision functions lie in their span, so the mapped optimum is the exact one; whatever γ stands for."""
-    config = replace(REDUCED, dim=200, gamma=0.0)
-    exact = fit(data(n_class), replace(config, map=None, solver="smo"))
-    on_map = fit(data(n_class), config)
-    assert on_map.model.n_support == exact.model.n_support * (n_class - 1)
-    for ours, theirs in zip(on_map.machines, exact.machines, strict=True):
-        assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-5)
-
-
-def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the examples that count: those of weight 0 are none of them. Its class weights are the config's, its solver smo."""
-    monkeypatch.setattr("svmkit.fit.ROWS_A_LANDMARK", 6)
-    config = replace(REDUCED, dim=20, class_weight=((1, 3.0),))
-    dataset = replace(data(), weight=np.where(np.arange(200) % 4 == 0, 0.0, 1.5))
-    used = np.flatnonzero(np.arange(200) % 4)
-    drawn = used[np.sort(permutation(config.seed, 1 << 44, len(used))[: 6 * 20])]
-    exact = fit(dataset.take(drawn), TrainConfig(gamma=0.3, C=2.0, eps=1e-6, seed=3, class_weight=((1, 3.0),)))
-    small = compress(exact.model, 20, config.seed)
-    assert exact.model.n_support > 20
-    found = reduced_landmarks(dataset, used, config)
-    assert found is not None
-    assert found.to_dense().tolist() == small.rows.to_dense().tolist()
-    assert fit(dataset, config).model.rows.to_dense().tolist() == small.rows.to_dense().tolist()
-
-
-def test_where_no_svm_can_be_reduced_is_said() -> None:
-    for kernel in ("linear", "sigmoid", "precomputed"):
-        with pytest.raises(UsageError, match=f"--landmarks reduced: for the {kernel} kernel"):
-            fit(data(), replace(REDUCED, kernel=kernel))
-    with pytest.raises(UsageError, match="--landmarks reduced: with a negative -r the polynomial kernel may be indefinite"):
-        fit(data(), replace(REDUCED, kernel="polynomial", coef0=-1.0))
-    with pytest.raises(UsageError, match="--dim 3: 3 basis vectors are too few for 4 classes"):
-        fit(data(4), replace(REDUCED, dim=3))
-    cubic = replace(REDUCED, kernel="polynomial", coef0=1.0, dim=15)
-    assert 0 < fit(data(), cubic).model.n_support <= 15
-
-
-@pytest.mark.parametrize("landmarks", LANDMARKS)
-def test_what_is_done_while_a_map_is_made_is_told(landmarks: str) -> None:
-    X, y = points(300, 4, seed=1)
-    dataset = Dataset(Rows.from_dense(X), y)
-    config = replace(REDUCED, landmarks=landmarks, dim=20)
-    told: list[str] = []
-    heard = fit(dataset, config, on_mapping=told.append)
-    ways = {"kmeans": "round 1 of 10 of k-means", "pivoted": "0 of 10 chosen", "reduced": "step 2 of 100, "}
-    if landmarks in ways:
-        assert any(text.startswith(f"landmarks: {ways[landmarks]}") for text in told)
-    assert told[-1] == "300 examples mapped"
-    np.testing.assert_array_equal(heard.model.machines[0].coef, fit(dataset, config).model.machines[0].coef)
-
-
-@pytest.mark.parametrize("landmarks", LANDMARKS)
-def test_a_map_that_is_not_made_in_time_makes_no_model(landmarks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever it is looked at the first to the last time before machines are trained."""
-    monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
-    X, y = points(300, 4, seed=1)
-    dataset = Dataset(Rows.from_dense(X), y)
-    config = TrainConfig(solver="sdca", map="nystroem", dim=40, landmarks=landmarks, gamma=0.2, time_limit_s=1e3)
-    looks = []
-    fit(dataset, config, interrupted=lambda: bool(looks.append(0)))
-    for before in (0, 1, 5):
-        left = iter([False] * before)
-        with pytest.raises(Abandoned, match="stopped while the map was made"):
-            fit(dataset, config, interrupted=lambda left=left: next(left, True))
-    assert len(looks) > 6
-    with pytest.raises(Abandoned, match=r"--time-limit: time was over before the map was made"):
-        fit(dataset, replace(config, time_limit_s=1e-9))
-
-
-@pytest.mark.parametrize(("args", "code"), [([], 130), (["--time-limit", "1e-9"], 1), (["-v", "3"], 130)])
-def test_an_older_model_stays_where_the_map_is_not_made(
-    args: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = points(60, 3, seed=1)
-    write_points(tmp_path / "d", X, y)
-    (tmp_path / "m").write_text("an older one\n")
-    if code == 130:
-        monkeypatch.setattr(maps, "fit", lambda *given, **more: (os.kill(os.getpid(), signal.SIGINT), given[-1]("this")))
-    names = ["d"] if "-v" in args else ["d", "m"]
-    done = svmkit("train", "--map", "nystroem", "--dim", "9", "--solver", "sdca", *args, *names, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert "nothing was trained, nothing was written" in done.stderr
-    assert (tmp_path / "m").read_text() == "an older one\n"
-
-
-def test_labels_that_are_one_class_have_one_share_of_landmarks() -> None:
-    """1.5 is class 1, as it is for the machines."""
-    X, y = points(200, 4, seed=2)
-    config = TrainConfig(solver="newton", map="nystroem", dim=20, gamma=0.2)
-    plain, mixed = (
-        fit(Dataset(Rows.from_dense(X), labels), config) for labels in (y, np.where(np.arange(200) % 3 == 0, 1.5 * y, y))
-    )
-    assert np.array_equal(plain.model.machines[0].coef, mixed.model.machines[0].coef)

@@ -1,4 +1,4 @@
-"""The problems every solver is run on."""
+"""The problems every solver is run on, and data that tests of several files make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from svmkit.data import Floats, Rows, dense_rows
+from svmkit.data import Dataset, Floats, Rows, dense_rows
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Bias, Kernel, Problem
 
 
@@ -68,6 +68,24 @@ def unbiased(n: int, C: float | Floats) -> Problem:
 def single(X: Floats) -> Rows:
     """The dense form of rows, in single precision."""
     return dense_rows(X.astype(np.float32))
+
+
+def sixty_fourths() -> tuple[Floats, Floats]:
+    """600 sparse rows whose values are multiples of 1/64, so that every decimal text of them is exact; positives first."""
+    X, y = points(600, 8, seed=20, density=0.7)
+    order = np.argsort(-y, kind="stable")
+    return np.round(X[order] * 64) / 64, y[order]
+
+
+def classes(sizes: list[int], spread: float = 1.0, columns: int = 6) -> Dataset:
+    """Clouds of points, a class each, a third of the values 0, some points twice."""
+    rng = np.random.default_rng(11)
+    y = np.repeat(np.arange(len(sizes), dtype=float), sizes)
+    X = 2.0 * rng.normal(size=(len(sizes), columns))[y.astype(int)] + spread * rng.normal(size=(len(y), columns))
+    X[rng.random(X.shape) < 0.33] = 0.0
+    X[1::7] = X[::7][: len(X[1::7])]
+    order = rng.permutation(len(y))
+    return Dataset(Rows.from_dense(X[order]), y[order], weight=rng.choice([0.5, 1.0, 3.0], len(y)))
 
 
 def precomputed(K: Floats, y: Floats, C: float) -> Problem:

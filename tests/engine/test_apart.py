@@ -1,19 +1,23 @@
-"""Rows far from the origin in features that most rows have: their differences are taken in vectors, in float64."""
+"""Rows far from the origin: in features that most of them have differences are taken in vectors, in float64, in others pair by
+pair.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from zoo import sparse_matrix
 
 from svmkit.data import Rows
+from svmkit.engine import layouts
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.problem import RBF, Kernel
 
 KERNEL = Kernel(RBF, 0.5)
 
 
-def exact(X: np.ndarray) -> np.ndarray:
-    return np.exp(-KERNEL.gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+def exact(X: np.ndarray, kernel: Kernel = KERNEL) -> np.ndarray:
+    return np.exp(-kernel.gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 
 
 def spread_rows(n: int, width: int) -> np.ndarray:
@@ -52,3 +56,16 @@ def test_squares_that_overflow_are_no_differences_in_vectors() -> None:
     assert not engine.packed.differences
     K = engine.block(np.arange(3), np.arange(3))
     assert K[0] == pytest.approx([1.0, np.exp(-0.5), 0.0], rel=1e-12)
+
+
+def test_values_of_far_rows_that_are_0_as_usual() -> None:
+    """Where h = 5e6 the usual form errs by 1e-9: enough to tell that a value is 0."""
+    X = sparse_matrix(40, 6, 0.9, seed=19, scale=300.0)
+    X[20:] = X[:20] + np.linspace(0, 0.05, 20)[:, None]
+    rows, kernel = Rows.from_dense(X), Kernel(RBF, 20.0)
+    engine = Engine(rows, kernel, "f8", layouts.Layout("table"))
+    assert engine.packed.far
+    K = engine.block(np.arange(40), np.arange(40))
+    expected = exact(X, kernel)
+    assert ((expected > 1e-3) & (expected < 1)).sum() > 20
+    assert np.abs(K - expected).max() < 1e-12

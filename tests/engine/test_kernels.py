@@ -388,16 +388,3 @@ def test_a_far_pair_has_one_value_to_the_bit(path: str) -> None:
     apart = np.zeros(len(near))
     engine.apply(engine.packed.take(near), near[:1], np.ones(1), apart)
     assert np.array_equal(apart, K[near, near[0]])
-
-
-def test_values_of_far_rows_that_are_0_as_usual() -> None:
-    """Where h = 5e6 the usual form errs by 1e-9: enough to tell that a value is 0."""
-    X = sparse_matrix(40, 6, 0.9, seed=19, scale=300.0)
-    X[20:] = X[:20] + np.linspace(0, 0.05, 20)[:, None]
-    rows, kernel = Rows.from_dense(X), Kernel(RBF, 20.0)
-    engine = Engine(rows, kernel, "f8", layouts.Layout("table"))
-    assert engine.packed.far
-    K = engine.block(np.arange(40), np.arange(40))
-    exact = naive(kernel, X, X)
-    assert ((exact > 1e-3) & (exact < 1)).sum() > 20
-    assert np.abs(K - exact).max() < 1e-12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from zoo import classes
 
 from svmkit import fit as fit_module
 from svmkit import parallel, schedule
-from svmkit.certificate import total
-from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows, dense_rows
 from svmkit.engine import by_need
@@ -24,29 +22,15 @@ from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Ended
 from svmkit.fit import FitResult, fit
 from svmkit.io.model_libsvm import model_text
-from svmkit.pairs import Pair
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
 from svmkit.solvers import smo, smo_together
-from svmkit.solvers.base import Several, SeveralEnded, SolverResult
+from svmkit.solvers.base import Several, SeveralEnded
 from svmkit.trace import Status
 from svmkit.warm import join
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
 CONFIG = TrainConfig(C=4.0, gamma=0.3)
-
-
-def classes(sizes: list[int], spread: float = 1.0, columns: int = 6) -> Dataset:
-    """Clouds of points, a class each, a third of the values 0, some points twice."""
-    rng = np.random.default_rng(11)
-    y = np.repeat(np.arange(len(sizes), dtype=float), sizes)
-    X = 2.0 * rng.normal(size=(len(sizes), columns))[y.astype(int)] + spread * rng.normal(size=(len(y), columns))
-    X[rng.random(X.shape) < 0.33] = 0.0
-    X[1::7] = X[::7][: len(X[1::7])]
-    order = rng.permutation(len(y))
-    return Dataset(Rows.from_dense(X[order]), y[order], weight=rng.choice([0.5, 1.0, 3.0], len(y)))
-
-
 DATA = classes([40, 3, 90, 1, 150, 64])
 
 
@@ -175,100 +159,6 @@ def test_a_coarse_tolerance_ends_before_the_first_step(bias: Any, eps: float, mo
     found = fit(DATA, config)
     alone(monkeypatch)
     assert_same(found, fit(DATA, config))
-
-
-def test_what_is_done_in_vain_counts_as_time() -> None:
-    """In a run of machines some of which do not end together with the others."""
-    parallel.use_threads(1)
-    data, config = classes([60, 70, 80, 90], spread=3.0), replace(CONFIG, C=1e5, eps=1e-6)
-    seconds: list[float] = []
-    found = fit(data, config, on_progress=lambda second, progress: seconds.append(second))
-    assert seconds == sorted(seconds)
-    assert_allclose(found.seconds, sum(machine.seconds for machine in found.machines), rtol=1e-9)
-
-
-class Asked:
-    """Says yes from the time on that it is asked for the ``count``-th time."""
-
-    def __init__(self, count: int) -> None:
-        self.left = count
-
-    def __call__(self) -> bool:
-        self.left -= 1
-        return self.left < 0
-
-
-def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
-    """Thousands of hard ones: a call works on some of them for a short time, and none is trained once the limit is over."""
-    rng = np.random.default_rng(3)
-    y = np.repeat(np.arange(60.0), 10)
-    hard = Dataset(Rows.from_dense(100.0 * rng.normal(size=(600, 2))), y)
-    config = replace(CONFIG, kernel="linear", C=1e9)
-    found = fit(hard, config, interrupted=Asked(3))
-    assert found.status is Status.INTERRUPTED
-    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), np.full(1770, 20))
-    assert together is not None
-    jobs = schedule.jobs_of(np.full(1770, 20), together.work)
-    assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in jobs)
-    assert len(jobs) > 8
-    assert sum(machine.steps > 0 for machine in found.machines) <= 3 * len(jobs[0])
-
-
-def test_listeners_hear_each_machine_in_order() -> None:
-    heard: list[tuple[Pair, SolverResult]] = []
-    found = fit(DATA, CONFIG, on_machines=lambda count, each: heard.extend(each()))
-    assert [(pair.positive, pair.negative) for pair, _ in heard] == [(i, j) for i in range(6) for j in range(i + 1, 6)]
-    for (pair, result), machine in zip(heard, found.machines, strict=True):
-        assert (result.steps, result.kernel_evaluations) == (machine.steps, machine.kernel_evaluations)
-        assert np.array_equal(result.solution.coef, machine.solution.coef)
-        own = DATA.rows.take(pair.examples[result.solution.origin])
-        assert np.array_equal(own.to_dense(), result.solution.basis.to_dense())
-        assert set(np.unique(DATA.y[pair.examples[pair.y > 0]])) <= {float(found.model.labels[pair.positive])}
-
-
-def test_svm_train_says_each_machines_own_steps(capfd: pytest.CaptureFixture[str]) -> None:
-    """A dot for so many of them, the hardest machine being the last of its call."""
-    data = classes([20, 20, 60], spread=3.0)
-    order = np.argsort(data.y, kind="stable")
-    data, config = data.take(order), replace(CONFIG, C=1000.0)
-    text = TrainingText(False, 50, config)
-    found = fit(data, config, on_progress=text.progress, on_machines=text.machines)
-    out = capfd.readouterr().out
-    assert [len(line) for line in re.findall(r"^(\.*)\*$", out, re.M)] == [m.steps // 50 for m in found.machines]
-    assert found.machines[-1].steps // 50 > found.machines[0].steps // 50
-
-
-def test_counts_are_those_of_all_machines() -> None:
-    counts: list[int] = []
-    found = fit(DATA, CONFIG, on_machines=lambda count, each: counts.append(count))
-    assert sum(counts) == len(found.machines) == 15 > len(counts)
-    assert found.steps == sum(machine.steps for machine in found.machines)
-    assert found.kernel_evaluations == sum(machine.kernel_evaluations for machine in found.machines)
-    expected = total([machine.certificate for machine in found.machines])
-    assert_allclose(found.certificate.primal, expected.primal, rtol=1e-13)
-    assert found.certificate.violation == expected.violation
-
-
-def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
-    parallel.use_threads(1)
-    heard: list[int] = []
-    found = fit(DATA, CONFIG, interrupted=lambda: bool(heard), on_machines=lambda count, each: heard.append(count))
-    assert found.status is Status.INTERRUPTED
-    assert found.machines[0].status is Status.CONVERGED
-    assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
-    assert (len(found.machines), found.has_learned) == (15, True)
-    assert not fit(DATA, CONFIG, interrupted=lambda: True).has_learned
-
-
-def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
-    parallel.use_threads(1)
-    fit(DATA, CONFIG)  # compiles
-    found = fit(DATA, replace(CONFIG, time_limit_s=1e-7))
-    assert found.status is Status.TIME_LIMIT
-    assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
-    assert len(found.machines) == 15
 
 
 def test_what_is_trained_together() -> None:
