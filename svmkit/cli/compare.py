@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from svmkit.cli import comparison_picture, files, pictures
-from svmkit.cli.batch import class_sizes
 from svmkit.cli.comparison import Run, document, table
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import (
@@ -26,6 +25,7 @@ from svmkit.cli.options import (
 )
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import counted
+from svmkit.cli.train_batch import class_sizes
 from svmkit.config import KERNEL_NUMBERS, TrainConfig
 from svmkit.errors import DataError, OutputError, UsageError
 from svmkit.solvers import NAMES

@@ -8,11 +8,7 @@ from typing import Any
 
 import click
 
-from svmkit.cli import files, initial
-from svmkit.cli.asking import PoolOptions, pool_options, train_pool
-from svmkit.cli.batch import train_batch
-from svmkit.cli.cross_validation import cross_validate
-from svmkit.cli.online import StreamOptions, stream_options, train_stream
+from svmkit.cli import files, train_init
 from svmkit.cli.options import (
     CONTEXT,
     config_options,
@@ -26,6 +22,10 @@ from svmkit.cli.options import (
     threads_option,
 )
 from svmkit.cli.report import ReportOptions
+from svmkit.cli.train_batch import train_batch
+from svmkit.cli.train_folds import cross_validate
+from svmkit.cli.train_pool import PoolOptions, pool_options, train_pool
+from svmkit.cli.train_stream import StreamOptions, stream_options, train_stream
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
 
@@ -155,14 +155,14 @@ def command(
     read = data, held_out_file, pool.pool, pool.oracle
     files.check_output(model, *read)  # it may be that of --init
     if init is not None:
-        initial.check(holdout, config.solver)
+        train_init.check(holdout, config.solver)
     if trace is not None:
         files.check_output(trace, model, *read, init)
     if asks:
         return train_pool(data, model, config, pool, asked.labels, reported)
     if streams:
         return train_stream(data, model, config, asked, reported)
-    return train_batch(data, model, config, reported, balance=balance, init=init, given=initial.kernel_options(ctx))
+    return train_batch(data, model, config, reported, balance=balance, init=init, given=train_init.kernel_options(ctx))
 
 
 def _model_path(data: str, model: str | None) -> str:

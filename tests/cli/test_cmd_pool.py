@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from shell import process, strict_json, svmkit, wait_for, write_blobs
 
-from svmkit.cli import asking
+from svmkit.cli import train_pool
 from svmkit.errors import OutputError
 from svmkit.io.model_libsvm import read_model
 from svmkit.io.oracle import Log
@@ -274,7 +274,7 @@ def test_a_time_limit_ends_the_wait_for_an_answer(pool: Path, model: Path) -> No
 
 def test_a_long_wait_for_an_answer_is_told(pool: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a program that keeps its answers in a buffer."""
-    monkeypatch.setattr(asking, "_REPORT_EVERY_S", 0.2)
+    monkeypatch.setattr(train_pool, "_REPORT_EVERY_S", 0.2)
     args = (*TRAIN, "--pool", pool, "--oracle", command_of(pool, after=3), "--time-limit", 0.7, "/dev/null", model)
     said = [line for line in svmkit(*args).stderr.splitlines() if "waiting" in line]
     assert 1 <= len(said) <= 4

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from shell import TRAIN_KEYS, process, strict_json, svmkit, write_blobs
 
-from svmkit.cli.files import set_aside
-from svmkit.cli.progress import Reporter
-from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Rows
-from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
-from svmkit.model import decision_values, predict
 
 
 @pytest.fixture
@@ -128,80 +122,6 @@ def test_balanced_weights_leave_out_what_takes_no_part(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("".join([*lines, *["1 cost:0 1:3\n"] * 9, "3 cost:0 1:1\n"]))
     few, more = (svmkit("train", "-q", "--class-weight", "balanced", tmp_path / name, "-") for name in ("few", "more"))
     assert (more.stdout, more.stderr) == (few.stdout, "")
-
-
-def test_held_out_labels_are_cut_to_integers_as_training_s_are(tmp_path: Path) -> None:
-    """In the report as in the trace."""
-    data, trace = tmp_path / "d", tmp_path / "trace"
-    data.write_text("".join(f"{1.5 if i % 2 else -3.2} 1:{i % 2} 2:{i % 5}\n" for i in range(40)))
-    done = svmkit("train", "-t", "0", "--json", "--trace", trace, "--holdout", data, data, tmp_path / "m")
-    assert strict_json(done.stdout)["holdout_error"] == 0
-    assert strict_json(trace.read_text().splitlines()[-1])["holdout_error"] == 0
-
-
-def test_cross_validation_prints_its_accuracy(data: Path, tmp_path: Path) -> None:
-    done = svmkit("train", "-v", "5", data, cwd=tmp_path)
-    assert done.returncode == 0
-    assert not (tmp_path / "blobs.model").exists()
-    percent = float(done.stdout.removeprefix("Cross Validation Accuracy = ").removesuffix("%\n"))
-    report = strict_json(svmkit("train", "-v", "5", "--json", data).stdout)
-    assert report["accuracy"] * 100 == pytest.approx(percent, rel=1e-5)
-    wrong = round(60 * (1 - report["accuracy"]))
-    assert report == {"folds": 5, "n": 60, "accuracy": (60 - wrong) / 60, "error": wrong / 60, "unfinished": 0}
-    assert (
-        svmkit("train", "-v", "5", "--json", "--seed", "5", data).stdout
-        == svmkit("train", "-v", "5", "--json", "--seed", "5", "-j", "1", data).stdout
-    )
-
-
-def test_cross_validation_says_which_folds_are_unfinished(tmp_path: Path) -> None:
-    data = write_blobs(tmp_path / "d", n=300)
-    limit = ["train", "-v", "3", "--solver", "pair", "--max-iter", "2", data]
-    loose, strict = svmkit(*limit), svmkit(*limit, "--strict")
-    assert (loose.returncode, strict.returncode) == (0, 3)
-    assert loose.stderr.splitlines()[-1] == "svmkit: warning: in 3 of 3 folds training stopped before the tolerance (MAX_ITER)"
-    assert strict_json(svmkit(*limit, "--json").stdout)["unfinished"] == 3
-
-
-def test_labels_between_classes_are_those_of_the_class_that_they_train(tmp_path: Path) -> None:
-    """By svm-train's rule a label of 1.5 trains class 1 and is never equal to it."""
-    data = write_blobs(tmp_path / "d")
-    (tmp_path / "cut").write_text(data.read_text().replace("\n1 ", "\n1.5 "))
-    assert svmkit("train", "-v", "2", tmp_path / "cut").stdout == svmkit("train", "-v", "2", data).stdout
-    theirs = svmkit("svm-train", "-q", "-v", "2", tmp_path / "cut").stdout
-    assert theirs != svmkit("svm-train", "-q", "-v", "2", data).stdout
-
-
-def test_holdout_file_is_scored(data: Path, tmp_path: Path) -> None:
-    other = write_blobs(tmp_path / "other", n=37, seed=3)
-    report = strict_json(svmkit("train", "--json", "--holdout", other, data, tmp_path / "m").stdout)
-    held_out, model = read_dataset(str(other)), read_model(str(tmp_path / "m"))
-    wrong = predict(model, decision_values(model, held_out.rows)) != held_out.y
-    assert (report["holdout_n"], report["holdout_error"]) == (37, pytest.approx(wrong.mean()))
-
-
-def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
-    first, second, other = (
-        strict_json(svmkit("train", "--json", "--holdout", "0.25", "--seed", seed, data, tmp_path / "m").stdout)
-        for seed in (1, 1, 2)
-    )
-    assert first["holdout_n"] == 15
-    assert first["primal"] == second["primal"] != other["primal"]
-
-
-def test_a_fraction_is_the_same_examples_everywhere() -> None:
-    """Whatever NumPy's version, whose own generators promise no stream."""
-    dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))
-    training, held_out = set_aside(dataset, "0.25", TrainConfig(seed=3), Reporter(quiet=True))
-    assert held_out is not None
-    assert held_out.y.tolist() == [0, 8, 9]
-    assert training.y.tolist() == [1, 2, 3, 4, 5, 6, 7, 10, 11]
-
-
-def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -> None:
-    for name in ("m", "0.25"):  # in this order: a file of that name would be held out
-        assert svmkit("train", "--holdout", "0.25", data, name, cwd=tmp_path).returncode == 0
-    assert (tmp_path / "0.25").read_bytes() == (tmp_path / "m").read_bytes()
 
 
 def test_the_trace_is_readable_and_ends_at_the_report(data: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``svmkit train -v``: what is asked for reaches every fold."""
+"""``svmkit train -v``: what is asked for reaches every fold, and what is reported of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shell import svmkit, write_blobs
+from shell import strict_json, svmkit, write_blobs
 
 from svmkit import folds
 from svmkit.cli import progress
 from svmkit.config import TrainConfig
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_blobs(tmp_path / "blobs")
 
 
 def uneven(path: Path) -> Path:
@@ -85,3 +90,36 @@ def test_seeds_beyond_those_of_svm_trains_generator_go_round(tmp_path: Path) -> 
     ask = ("train", "-q", "-v", "3", write_blobs(tmp_path / "d", n=90))
     said = [svmkit(*ask, "--seed", seed).stdout for seed in (0, 1, 2**31 - 2, 2**31 - 1)]
     assert said[2:] == said[:2] != said[1::-1]
+
+
+def test_cross_validation_prints_its_accuracy(data: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "-v", "5", data, cwd=tmp_path)
+    assert done.returncode == 0
+    assert not (tmp_path / "blobs.model").exists()
+    percent = float(done.stdout.removeprefix("Cross Validation Accuracy = ").removesuffix("%\n"))
+    report = strict_json(svmkit("train", "-v", "5", "--json", data).stdout)
+    assert report["accuracy"] * 100 == pytest.approx(percent, rel=1e-5)
+    wrong = round(60 * (1 - report["accuracy"]))
+    assert report == {"folds": 5, "n": 60, "accuracy": (60 - wrong) / 60, "error": wrong / 60, "unfinished": 0}
+    assert (
+        svmkit("train", "-v", "5", "--json", "--seed", "5", data).stdout
+        == svmkit("train", "-v", "5", "--json", "--seed", "5", "-j", "1", data).stdout
+    )
+
+
+def test_cross_validation_says_which_folds_are_unfinished(tmp_path: Path) -> None:
+    data = write_blobs(tmp_path / "d", n=300)
+    limit = ["train", "-v", "3", "--solver", "pair", "--max-iter", "2", data]
+    loose, strict = svmkit(*limit), svmkit(*limit, "--strict")
+    assert (loose.returncode, strict.returncode) == (0, 3)
+    assert loose.stderr.splitlines()[-1] == "svmkit: warning: in 3 of 3 folds training stopped before the tolerance (MAX_ITER)"
+    assert strict_json(svmkit(*limit, "--json").stdout)["unfinished"] == 3
+
+
+def test_labels_between_classes_are_those_of_the_class_that_they_train(tmp_path: Path) -> None:
+    """By svm-train's rule a label of 1.5 trains class 1 and is never equal to it."""
+    data = write_blobs(tmp_path / "d")
+    (tmp_path / "cut").write_text(data.read_text().replace("\n1 ", "\n1.5 "))
+    assert svmkit("train", "-v", "2", tmp_path / "cut").stdout == svmkit("train", "-v", "2", data).stdout
+    theirs = svmkit("svm-train", "-q", "-v", "2", tmp_path / "cut").stdout
+    assert theirs != svmkit("svm-train", "-q", "-v", "2", data).stdout

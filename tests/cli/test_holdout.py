@@ -14,6 +14,14 @@ from svmkit.cli.files import set_aside
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
+from svmkit.io.libsvm_data import read_dataset
+from svmkit.io.model_libsvm import read_model
+from svmkit.model import decision_values, predict
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_blobs(tmp_path / "blobs")
 
 
 @pytest.mark.parametrize(("share", "n"), [("0.3", 4), ("0.2", 2), ("0.1", 1)])
@@ -80,3 +88,44 @@ def test_labels_with_fractions_are_judged_as_they_are_trained_on(tmp_path: Path)
         predicted = svmkit("predict", data, "m", os.devnull, cwd=tmp_path).stderr
         told.append((strict_json(trained.stdout)["holdout_error"], crossed, judged, predicted))
     assert told[0] == told[1]
+
+
+def test_held_out_labels_are_cut_to_integers_as_training_s_are(tmp_path: Path) -> None:
+    """In the report as in the trace."""
+    data, trace = tmp_path / "d", tmp_path / "trace"
+    data.write_text("".join(f"{1.5 if i % 2 else -3.2} 1:{i % 2} 2:{i % 5}\n" for i in range(40)))
+    done = svmkit("train", "-t", "0", "--json", "--trace", trace, "--holdout", data, data, tmp_path / "m")
+    assert strict_json(done.stdout)["holdout_error"] == 0
+    assert strict_json(trace.read_text().splitlines()[-1])["holdout_error"] == 0
+
+
+def test_holdout_file_is_scored(data: Path, tmp_path: Path) -> None:
+    other = write_blobs(tmp_path / "other", n=37, seed=3)
+    report = strict_json(svmkit("train", "--json", "--holdout", other, data, tmp_path / "m").stdout)
+    held_out, model = read_dataset(str(other)), read_model(str(tmp_path / "m"))
+    wrong = predict(model, decision_values(model, held_out.rows)) != held_out.y
+    assert (report["holdout_n"], report["holdout_error"]) == (37, pytest.approx(wrong.mean()))
+
+
+def test_holdout_fraction_is_not_trained_on(data: Path, tmp_path: Path) -> None:
+    first, second, other = (
+        strict_json(svmkit("train", "--json", "--holdout", "0.25", "--seed", seed, data, tmp_path / "m").stdout)
+        for seed in (1, 1, 2)
+    )
+    assert first["holdout_n"] == 15
+    assert first["primal"] == second["primal"] != other["primal"]
+
+
+def test_a_fraction_is_the_same_examples_everywhere() -> None:
+    """Whatever NumPy's version, whose own generators promise no stream."""
+    dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))
+    training, held_out = set_aside(dataset, "0.25", TrainConfig(seed=3), Reporter(quiet=True))
+    assert held_out is not None
+    assert held_out.y.tolist() == [0, 8, 9]
+    assert training.y.tolist() == [1, 2, 3, 4, 5, 6, 7, 10, 11]
+
+
+def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -> None:
+    for name in ("m", "0.25"):  # in this order: a file of that name would be held out
+        assert svmkit("train", "--holdout", "0.25", data, name, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "0.25").read_bytes() == (tmp_path / "m").read_bytes()

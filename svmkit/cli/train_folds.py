@@ -7,9 +7,9 @@ import dataclasses
 import click
 
 from svmkit.cli import files, report
-from svmkit.cli.batch import balanced, n_machines
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.progress import MachineProgress, Reporter
+from svmkit.cli.train_batch import balanced, n_machines
 from svmkit.config import TrainConfig
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from svmkit.cli import files, initial, report
+from svmkit.cli import files, report, train_init
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.progress import MachineProgress, Reporter
 from svmkit.config import TrainConfig
@@ -40,7 +40,7 @@ def train_batch(
         training, held_out = files.set_aside(dataset, reported.holdout, config, reporter)
         warm = None
         if init is not None:
-            config, warm = initial.go_on(init, training, config, given=given, reporter=reporter)
+            config, warm = train_init.go_on(init, training, config, given=given, reporter=reporter)
             training = warm.dataset
         config = balanced(config, training) if balance else config
         with Interrupts(reported.quiet) as stop:

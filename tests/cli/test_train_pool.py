@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmkit.cli import asking
+from svmkit.cli import train_pool
 from svmkit.cli.progress import Reporter
 from svmkit.errors import DataError, OutputError
 from svmkit.trace import Progress
@@ -27,11 +27,11 @@ def test_a_file_that_can_be_executed_is_asked_not_read(tmp_path: Path) -> None:
     path.write_text("#!/bin/sh\nread -r question\necho -1\n")
     path.chmod(0o755)
     pool: Any = SimpleNamespace(n=1)
-    with Reporter(True) as reporter, closing(asking._oracle(str(path), pool, LABELS, reporter)) as oracle:
+    with Reporter(True) as reporter, closing(train_pool._oracle(str(path), pool, LABELS, reporter)) as oracle:
         assert (oracle.ask(0, "1:0.5", never) or "").strip() == "-1"
     path.chmod(0o644)
     path.write_text("1\n")
-    with Reporter(True) as reporter, closing(asking._oracle(str(path), pool, LABELS, reporter)) as oracle:
+    with Reporter(True) as reporter, closing(train_pool._oracle(str(path), pool, LABELS, reporter)) as oracle:
         assert (oracle.ask(0, "1:0.5", never) or "").strip() == "1"
 
 
@@ -46,7 +46,7 @@ def test_what_went_wrong_first_is_what_is_told() -> None:
     oracle: Any = SimpleNamespace(ask=lambda *_: pytest.fail("asked once more"))
     pool: Any = SimpleNamespace(text_of=lambda row: "1:0.5")
     with Reporter(True) as reporter:
-        dialogue = asking._Dialogue(oracle, pool, LABELS, log, reporter)
+        dialogue = train_pool._Dialogue(oracle, pool, LABELS, log, reporter)
         dialogue.failure = first
         dialogue.note("a line")
         assert dialogue.failure is first
@@ -57,19 +57,19 @@ def test_what_went_wrong_first_is_what_is_told() -> None:
 
 
 def test_a_person_is_not_told_to_hurry(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(asking, "_REPORT_EVERY_S", 0.0)
+    monkeypatch.setattr(train_pool, "_REPORT_EVERY_S", 0.0)
     pool: Any = SimpleNamespace(text_of=lambda row: "1:0.5")
     unused: Any = None
     with Reporter(False) as reporter:
-        for oracle, told in ((asking.Person((1, -1), reporter), 0), (SimpleNamespace(), 1)):
-            dialogue = asking._Dialogue(oracle, pool, LABELS, unused, reporter)
+        for oracle, told in ((train_pool.Person((1, -1), reporter), 0), (SimpleNamespace(), 1)):
+            dialogue = train_pool._Dialogue(oracle, pool, LABELS, unused, reporter)
             assert not dialogue._patience(0, never)()
             assert capfd.readouterr().err.count("waiting for --oracle") == told
 
 
 def test_reports_are_so_many_seconds_apart(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     clock = SimpleNamespace(now_s=0.0)
-    monkeypatch.setattr(asking, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+    monkeypatch.setattr(train_pool, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
 
     def learn_pool(*_: object, on_label: Any, **more: Any) -> None:
         for labels in range(1, 31):
@@ -79,8 +79,8 @@ def test_reports_are_so_many_seconds_apart(monkeypatch: pytest.MonkeyPatch, capf
     monkeypatch.setattr("svmkit.active.learn_pool", learn_pool)
     config: Any = SimpleNamespace(time_limit_s=None, max_evaluations=None)
     stop: Any = SimpleNamespace(interrupted=never)
-    options, unused = asking.PoolOptions("pool", "oracle", None, None), None
+    options, unused = train_pool.PoolOptions("pool", "oracle", None, None), None
     with Reporter(False) as reporter:
         dialogue: Any = SimpleNamespace(ask=None)
-        asking._learn(unused, {}, dialogue, config, options, unused, None, reporter, stop, [])
+        train_pool._learn(unused, {}, dialogue, config, options, unused, None, reporter, stop, [])
     assert [line.split(" label")[0].split()[-1] for line in capfd.readouterr().err.splitlines()] == ["10", "20", "30"]
