@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from svmkit import _native, _store
+from svmkit import _llvm, _native, _store
 from svmkit.signals import STOPPING
 
 FastMath = set[str] | bool
@@ -132,7 +132,7 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Compiled]:
     """Marks an entry into compiled code; see the rules at the top of this file.
 
-    ``name`` is for one function body compiled under several signatures. Only where the CPU has ``needs`` (``_store.cpu_has``)
+    ``name`` is for one function body compiled under several signatures. Only where the CPU has ``needs`` (``_llvm.cpu_has``)
     may it be called: elsewhere LLVM cannot make its code, and ends the process.
     """
     return lambda function: Compiled(function, signature, fastmath, name, needs)
@@ -166,7 +166,7 @@ def on_compile(listener: Callable[[str], None]) -> None:
 
 def registry() -> list[Compiled]:
     """Every compiled function of the modules imported so far that this CPU can run."""
-    return [function for function in _REGISTRY if function.needs is None or _store.cpu_has(function.needs)]
+    return [function for function in _REGISTRY if function.needs is None or _llvm.cpu_has(function.needs)]
 
 
 def seconds_compiling() -> float:
@@ -246,7 +246,7 @@ def _native_call(function: Compiled, wait_s: float) -> Callable[..., Any] | None
     code = _object_code(function, wait_s)
     if not code:
         return None
-    return _native.bind(_store.link(code, function.name), function.name, function.result, function.arguments)
+    return _native.bind(_llvm.link(code, function.name), function.name, function.result, function.arguments)
 
 
 def _object_code(function: Compiled, wait_s: float) -> bytes:
@@ -271,7 +271,7 @@ def _compile(function: Compiled) -> bytes:
         made = function.dispatcher(**_NO_WRAPPERS)
     (overload,) = made.overloads.values()
     symbol = overload.fndesc.llvm_func_name
-    module = _store.llvm().parse_assembly(f'source_filename = "{function.name}"')
+    module = _llvm.llvm().parse_assembly(f'source_filename = "{function.name}"')
     for library in _with_callees(overload.library):
         module.link_in(library._final_module, preserve=True)
     for other in [*module.functions, *module.global_variables]:
@@ -279,7 +279,7 @@ def _compile(function: Compiled) -> bytes:
             other.name = function.name
         elif not other.is_declaration:
             other.linkage = "internal"  # objects loaded side by side must not share one another's helpers
-    return _store.machine_code(module)
+    return _llvm.machine_code(module)
 
 
 def _with_callees(library: Any) -> list[Any]:

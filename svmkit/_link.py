@@ -2,7 +2,7 @@
 
 Importing llvmlite, setting LLVM up and taking it down again costs 60 ms in every process, a third of a short run. But an object
 compiled for x86-64's large code model asks for little: its sections copied into memory, 64-bit addresses written into them.
-Where an object holds anything else ``load`` declines, and LLVM must do it (_store.py).
+Where an object holds anything else ``load`` declines, and LLVM must do it (_llvm.py).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Ctrl-C as tests expect it, and numbers of threads that a test asks for and does not leave behind."""
+"""Ctrl-C as tests expect it; numbers of threads, and a store, that a test asks for and does not leave behind."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from svmkit import parallel
+from svmkit import _store, parallel
 
 
 def pytest_configure() -> None:
@@ -29,3 +30,10 @@ def two_threads() -> Iterator[None]:
     parallel.use_threads(2)
     yield
     parallel.use_threads(0)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty store for this process."""
+    monkeypatch.setattr(_store, "store", lambda: tmp_path)
+    return tmp_path

@@ -1,10 +1,9 @@
-"""The store of compiled code: hits without numba, survives rubbish, needs no home, and gives numba's own results."""
+"""Compiled code: loaded without numba where it is stored, made once by processes starting together, as numba itself would."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -61,53 +60,6 @@ def test_processes_starting_cold_together_all_work(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".o"]
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty store for this process."""
-    monkeypatch.setattr(_store, "store", lambda: tmp_path)
-    return tmp_path
-
-
-def test_code_is_compiled_in_memory_where_the_way_to_the_store_may_not_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a service whose home belongs to somebody else: then Path.is_dir raises, before Python 3.13."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    _store.store.cache_clear()
-    monkeypatch.setattr(_store, "_folder", lambda: Path("/nowhere/svmkit"))
-    monkeypatch.setattr(Path, "is_dir", refuse)
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert _store.store() is None
-    _store.store.cache_clear()
-
-
-def test_code_is_compiled_in_memory_where_the_store_is_read_only_by_now(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container's image: there nothing can be unlinked, not even what is not there."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    with _store.claimed("f", 0.0) as mine:
-        assert mine
-    monkeypatch.setattr(Path, "write_bytes", refuse)
-    _store.put("f", b"machine code")
-    assert not _store.get("f")
-
-
-def test_a_user_without_a_home_has_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SVMKIT_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as where HOME is not set, and the user has no entry
-    for cached in (_store._folder, _store.store):
-        cached.cache_clear()
-    assert _store.store() is None
-    assert "let SVMKIT_CACHE name a folder" in (_store.unwritable() or "")
-    for cached in (_store._folder, _store.store):
-        cached.cache_clear()
-
-
 def test_numba_takes_over_where_its_inner_works_are_others(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(*_: object) -> None:
         raise AttributeError("'CPUCodeLibrary' object has no attribute '_final_module'")
@@ -130,85 +82,6 @@ def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """As of users that services run as."""
     assert run("", HOME=str(tmp_path / "none"), XDG_CACHE_HOME="") == "[3.0, -1.0] True"
     assert not list(tmp_path.iterdir())
-
-
-def test_a_store_that_may_not_be_listed_is_not_called_empty(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _store.is_empty()
-
-    def refuse(_: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
-    assert not _store.is_empty()
-
-
-def test_byte_code_in_place_of_sources_has_stores_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one version would run the code of another. In a zip neither can be read."""
-    found = []
-    for content in (b"one", b"two", None):
-        monkeypatch.setattr(_store, "__file__", str(tmp_path / str(content) / "_store.pyc"))
-        if content is not None:
-            (tmp_path / str(content) / "engine").mkdir(parents=True)
-            (tmp_path / str(content) / "engine" / "qp.pyc").write_bytes(content)
-        found.append(_store._fingerprint())
-    assert None not in found[:2]
-    assert found[0] != found[1]
-    assert found[2] is None
-    _store._folder.cache_clear()
-    assert _store._folder() is None
-    assert "cannot be read" in (_store.unwritable() or "")
-    _store._folder.cache_clear()
-
-
-def test_a_function_is_claimed_by_one_at_a_time(store: Path) -> None:
-    with _store.claimed("f", 0.0) as first:
-        assert first
-        with _store.claimed("f", 0.02) as second, _store.claimed("g", 0.0) as other:
-            assert not second
-            assert other
-    assert not list(store.iterdir())
-    with _store.claimed("f", 0.0) as again:
-        assert again
-
-
-def test_claims_end_with_their_holder(store: Path) -> None:
-    program = (
-        "import sys, time; from pathlib import Path; from svmkit import _store; _store.store = lambda: Path(sys.argv[1])\n"
-        "with _store.claimed('f', 0.0) as mine: print(mine, flush=True); time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", program, store], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "True\n"
-        with _store.claimed("f", 0.0) as mine:
-            assert not mine
-        holder.kill()
-    with _store.claimed("f", 0.0) as mine:
-        assert mine
-
-
-@pytest.mark.parametrize("folder", [None, Path("/proc/nowhere")])
-def test_without_a_place_for_claims_all_succeed(folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_store, "store", lambda: folder)
-    with _store.claimed("f", 0.0) as first, _store.claimed("f", 0.0) as second:
-        assert first
-        assert second
-
-
-@pytest.mark.parametrize("damage", ["cut by a byte", "a byte changed", "cut to nothing", "other text"])
-def test_damaged_code_is_none(store: Path, damage: str) -> None:
-    _store.put("f", b"machine code")
-    assert _store.get("f") == b"machine code"
-    whole = (store / "f.o").read_bytes()
-    damaged = {
-        "cut by a byte": whole[:-1],
-        "a byte changed": b"M" + whole[1:],
-        "cut to nothing": b"",
-        "other text": b"hello, world",
-    }
-    (store / "f.o").write_bytes(damaged[damage])
-    assert _store.get("f") == b""
-    _store.put("f", b"machine code")
-    assert _store.get("f") == b"machine code"
 
 
 def test_code_that_another_process_compiles_is_waited_for(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,22 +137,6 @@ def test_a_second_process_compiles_ahead_while_the_first_lives(stdin: int, tmp_p
     assert names == (expected if stdin == subprocess.PIPE else set())
 
 
-def folder_of_age(folder: Path, age: int, file: str) -> Path:
-    """A folder with one file, the older the smaller ``age``."""
-    (folder / file).parent.mkdir(parents=True)
-    (folder / file).write_bytes(b"")
-    os.utime(folder, (1_000_000 + age, 1_000_000 + age))
-    return folder
-
-
-def test_stores_that_were_not_used_for_longest_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = ("svmkit.engine.qp.f.o", "engine_0/qp.f-1.py311.nbi", "svmkit.engine.qp.f.o.17.18", "svmkit.a.o", "svmkit.a.o")
-    stores = [folder_of_age(tmp_path / f"{age:016x}", age, file) for age, file in enumerate(files)]
-    monkeypatch.setattr(_store, "_KEPT_STORES", 3)
-    _store._drop_old_stores(tmp_path / "newest")
-    assert [store.exists() for store in stores] == [False, False, False, True, True]
-
-
 def test_a_store_in_use_is_not_an_old_one(tmp_path: Path) -> None:
     """Nothing is written into it any more."""
     assert run(tmp_path) == "[3.0, -1.0] True"
@@ -288,13 +145,6 @@ def test_a_store_in_use_is_not_an_old_one(tmp_path: Path) -> None:
     os.utime(folder, (an_hour_ago, an_hour_ago))
     assert run(tmp_path) == "[3.0, -1.0] False"
     assert time.time() - folder.stat().st_mtime < 1000
-
-
-def test_stores_that_another_process_drops_meanwhile_end_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for age in range(4):
-        folder_of_age(tmp_path / f"{age:016x}", age, "svmkit.a.o")
-    monkeypatch.setattr(_store, "_is_store", lambda folder: shutil.rmtree(folder) is None)
-    _store._drop_old_stores(tmp_path / "newest")
 
 
 @helper()

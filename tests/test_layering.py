@@ -24,6 +24,7 @@ ROOMS = [
         "signals",
         "errors",
         "_link",
+        "_llvm",
         "_store",
         "_native",
         "_jit",

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from svmkit import _link, _store
+from svmkit import _link, _llvm
 from svmkit._jit import compiled
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="elsewhere LLVM loads the objects")
@@ -39,9 +39,9 @@ define double @"our.function"(i64 %i, double %x) {
 
 @cache
 def made(called: str = "cos", large: bool = True) -> bytes:
-    binding = _store.llvm()
+    binding = _llvm.llvm()
     if large:
-        machine = _store.target_machine()
+        machine = _llvm.target_machine()
     else:
         machine = binding.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="small")
     code: bytes = machine.emit_object(binding.parse_assembly(TEXT.replace("CALLED", called)))
@@ -61,7 +61,7 @@ def test_constants_zeros_and_libraries_are_found() -> None:
 def test_what_it_declines_llvm_loads() -> None:
     small = made(large=False)
     assert _link.load(small, "our.function") is None
-    assert result(_store.link(small, "our.function")) == (7 * np.exp(0.5) + np.cos(0.5)) * 1.25
+    assert result(_llvm.link(small, "our.function")) == (7 * np.exp(0.5) + np.cos(0.5)) * 1.25
 
 
 def test_unknown_names_and_foreign_machines_are_declined() -> None:
@@ -81,7 +81,7 @@ def test_every_compiled_function_is_loaded_without_llvm(monkeypatch: pytest.Monk
     def engine() -> None:
         raise AssertionError("LLVM's loader was asked for")
 
-    monkeypatch.setattr(_store, "_engine", engine)
+    monkeypatch.setattr(_llvm, "_engine", engine)
 
     @compiled("f8(f8[:], u1[:])")
     def everything(values: np.ndarray, flags: np.ndarray) -> float:

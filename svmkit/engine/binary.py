@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from svmkit._jit import ORDERED, both_precisions, compiled, helper
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Ints
 from svmkit.engine.columns import weighted
 from svmkit.engine.llvm import for_widths, instruction, length_of_lines, loop, opened, splat

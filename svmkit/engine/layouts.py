@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Ints, Rows
 from svmkit.engine import binary, pixels, rounding
 from svmkit.engine.apart import any_far

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Floats, Ints
 from svmkit.engine.binary import BYTES, byte_places
 from svmkit.engine.layouts import Real

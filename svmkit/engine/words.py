@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit._jit import compiled
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import LINEAR, RBF, Kernel
 

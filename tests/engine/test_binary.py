@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from svmkit import parallel
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels
 from svmkit.engine.binary import FEW_ONES, MOST_ONES, WIDE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Rows
 from svmkit.engine.centred import centred
 from svmkit.engine.kernels import Columns, Engine, cross_apply, products_by_group, stream_engine

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from svmkit import parallel
-from svmkit._store import cpu_has
+from svmkit._llvm import cpu_has
 from svmkit.data import Rows
 from svmkit.engine import kernels, words
 from svmkit.engine.kernels import Columns, Engine, cross_apply
