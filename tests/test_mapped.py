@@ -12,7 +12,7 @@ from data_files import write_dataset, write_points
 from golden_data import TOOLS, needs_tools
 from oracle import dense_kernel
 from shell import strict_json, svmkit
-from zoo import points
+from zoo import in_bands, points
 
 from svmkit import maps
 from svmkit.config import TrainConfig
@@ -35,11 +35,6 @@ FOURIER = replace(CONFIG, map="fourier", dim=64)
 REDUCED = replace(CONFIG, landmarks="reduced", solver="newton", bias="free")
 
 
-def data(n_class: int = 2, seed: int = 1) -> Dataset:
-    X, y = points(200, 4, seed=seed)
-    return Dataset(Rows.from_dense(X), y if n_class == 2 else np.floor(np.abs(X[:, 0]) * 2).clip(0, n_class - 1) + 5)
-
-
 def made_map(dataset: Dataset, config: TrainConfig) -> maps.FeatureMap:
     return maps.fit(dataset.rows, kernel_of(config, dataset.n_features), config, dataset.y)
 
@@ -56,7 +51,7 @@ def linear_fit(dataset: Dataset, config: TrainConfig, rows: Rows) -> FitResult:
 def test_it_is_the_linear_problem_of_the_features(config: TrainConfig, n_class: int, name: str) -> None:
     """Decision values at new rows, to 1e-5 of their scale; and the certificates."""
     config = replace(config, solver=name)
-    dataset, new = data(n_class), data(n_class, seed=9)
+    dataset, new = in_bands(n_class), in_bands(n_class, seed=9)
     feature_map = made_map(dataset, config)
     plain = linear_fit(dataset, config, Rows.from_dense(feature_map.transform(dataset.rows).astype(np.float64)))
     found = fit(dataset, config)
@@ -72,7 +67,7 @@ def test_it_is_the_linear_problem_of_the_features(config: TrainConfig, n_class: 
 
 def test_pegasos_takes_its_bias_as_a_feature_of_mapped_rows_too() -> None:
     config = replace(CONFIG, solver="pegasos", bias="free")
-    dataset = data()
+    dataset = in_bands()
     features = made_map(dataset, config).transform(dataset.rows)
     plain = linear_fit(dataset, config, Rows.from_dense(features.astype(np.float64)))
     found = fit(dataset, config)
@@ -85,7 +80,7 @@ def test_pegasos_takes_its_bias_as_a_feature_of_mapped_rows_too() -> None:
 def test_a_constant_feature_becomes_a_threshold(config: TrainConfig, n_class: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the linear problem with a column more; mapped in parts, held-out rows too."""
     monkeypatch.setattr("svmkit.mapped._PART_ROWS", 70)
-    dataset, new, said = data(n_class), data(n_class, seed=9), list[str]()
+    dataset, new, said = in_bands(n_class), in_bands(n_class, seed=9), list[str]()
     feature_map = made_map(dataset, config)
 
     def with_column(rows: Rows) -> Rows:
@@ -111,8 +106,8 @@ def test_a_constant_feature_becomes_a_threshold(config: TrainConfig, n_class: in
 @needs_tools
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_genuine_svm_predict_reads_a_nystroem_model_and_agrees(n_class: int, tmp_path: Path) -> None:
-    model = fit(data(n_class), CONFIG).model
-    new = data(n_class, seed=9)
+    model = fit(in_bands(n_class), CONFIG).model
+    new = in_bands(n_class, seed=9)
     write_model(str(tmp_path / "m"), model)
     write_dataset(tmp_path / "t", new)
     subprocess.run([TOOLS / "svm-predict", "t", "m", "o"], cwd=tmp_path, check=True, capture_output=True)
@@ -121,7 +116,7 @@ def test_genuine_svm_predict_reads_a_nystroem_model_and_agrees(n_class: int, tmp
 
 @needs_tools
 def test_genuine_svm_predict_refuses_a_fourier_model_loudly(tmp_path: Path) -> None:
-    write_model(str(tmp_path / "m"), fit(data(), FOURIER).model)
+    write_model(str(tmp_path / "m"), fit(in_bands(), FOURIER).model)
     (tmp_path / "t").write_text("1 1:1\n")
     done = subprocess.run([TOOLS / "svm-predict", "t", "m", "o"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
@@ -131,10 +126,10 @@ def test_genuine_svm_predict_refuses_a_fourier_model_loudly(tmp_path: Path) -> N
 @pytest.mark.parametrize("config", [FOURIER, replace(FOURIER, orthogonal=True, multiclass="ovr")], ids=["plain", "orthogonal"])
 @pytest.mark.parametrize("n_class", [2, 4])
 def test_a_fourier_model_survives_its_file(config: TrainConfig, n_class: int) -> None:
-    model = fit(data(n_class), config).model
+    model = fit(in_bands(n_class), config).model
     text = model_text(model)
     again = parse_model(text, "again")
-    new = data(n_class, seed=9).rows
+    new = in_bands(n_class, seed=9).rows
     assert np.array_equal(decision_values(again, new), decision_values(model, new))
     assert np.array_equal(answers(again, new), predict(model, decision_values(model, new)))
     assert model_text(again) == text
@@ -156,18 +151,18 @@ def test_a_fourier_model_survives_its_file(config: TrainConfig, n_class: int) ->
     ],
 )
 def test_a_damaged_map_is_refused_with_its_line(old: str, new: str, why: str) -> None:
-    text = model_text(fit(data(), FOURIER).model).decode()
+    text = model_text(fit(in_bands(), FOURIER).model).decode()
     assert old in text
     with pytest.raises(ModelError, match=rf"m, line \d: .*{why}"):
         parse_model(text.replace(old, new, 1).encode(), "m")
 
 
 def test_large_data_are_mapped_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = fit(data(), FOURIER).model
-    whole = decision_values(model, data().rows)
+    model = fit(in_bands(), FOURIER).model
+    whole = decision_values(model, in_bands().rows)
     monkeypatch.setattr("svmkit.model._MAPPED_VALUES", 64 * 30)
-    assert np.array_equal(decision_values(model, data().rows), whole)
-    assert decision_values(model, data().rows.part(0, 0)).shape == (0, 1)
+    assert np.array_equal(decision_values(model, in_bands().rows), whole)
+    assert decision_values(model, in_bands().rows.part(0, 0)).shape == (0, 1)
 
 
 def kernel_problem(dataset: Dataset, C: float | Floats) -> Problem:
@@ -176,7 +171,7 @@ def kernel_problem(dataset: Dataset, C: float | Floats) -> Problem:
 
 def test_the_certificate_of_the_kernels_own_problem() -> None:
     """Primal and dual from a dense kernel matrix; with all rows as landmarks it is the mapped problem's."""
-    dataset = data()
+    dataset = in_bands()
     K = dense_kernel(dataset.rows, dataset.rows, Kernel(2, 0.3))
     asked = replace(CONFIG, certificate_of="kernel")
     found, mapped = fit(dataset, asked), fit(dataset, CONFIG)
@@ -200,7 +195,7 @@ def test_the_certificate_of_the_kernels_own_problem() -> None:
 
 
 def test_class_and_example_weights_reach_the_mapped_problem() -> None:
-    dataset = replace(data(), weight=np.where(np.arange(200) % 5 == 0, 0.0, 1.5))
+    dataset = replace(in_bands(), weight=np.where(np.arange(200) % 5 == 0, 0.0, 1.5))
     config = replace(CONFIG, class_weight=((1, 3.0),), landmarks="uniform")
     found = fit(dataset, config)
     used = np.flatnonzero(dataset.weights)
@@ -213,7 +208,7 @@ def test_class_and_example_weights_reach_the_mapped_problem() -> None:
 
 
 def test_held_out_errors_and_folds_see_the_map() -> None:
-    dataset, new = data(), data(seed=9)
+    dataset, new = in_bands(), in_bands(seed=9)
     rows: list[float] = []
     result = fit(dataset, CONFIG, holdout=new, on_trace=lambda row: rows.append(row.holdout_error))
     assert np.isclose(rows[-1], np.mean(answers(result.model, new.rows) != new.y))
@@ -227,18 +222,18 @@ def test_held_out_errors_and_folds_see_the_map() -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LINEAR_FORM])
 def test_solvers_of_kernel_values_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"--map: solver {name} works on kernel values.*sdca"):
-        fit(data(), replace(CONFIG, solver=name, bias=solver(name).BIASES[0]))
+        fit(in_bands(), replace(CONFIG, solver=name, bias=solver(name).BIASES[0]))
 
 
 def test_what_a_map_cannot_serve_is_refused() -> None:
     with pytest.raises(UsageError, match="--certificate-of kernel: a function of random Fourier features"):
-        fit(data(), replace(FOURIER, certificate_of="kernel"))
+        fit(in_bands(), replace(FOURIER, certificate_of="kernel"))
     with pytest.raises(UsageError, match="the kernel's own problem has no constant feature"):
-        fit(data(), replace(CONFIG, certificate_of="kernel", constant=1.0))
+        fit(in_bands(), replace(CONFIG, certificate_of="kernel", constant=1.0))
     with pytest.raises(UsageError, match="--constant: stands beside the features of a --map"):
-        fit(data(), TrainConfig(constant=1.0))
+        fit(in_bands(), TrainConfig(constant=1.0))
     with pytest.raises(UsageError, match="only the rbf kernel"):
-        fit(data(), replace(FOURIER, kernel="sigmoid"))
+        fit(in_bands(), replace(FOURIER, kernel="sigmoid"))
     for field, value in (
         ("map", "x"),
         ("dim", 0),
@@ -248,19 +243,19 @@ def test_what_a_map_cannot_serve_is_refused() -> None:
         ("constant", -1.0),
     ):
         with pytest.raises(UsageError, match="--" + field.replace("_", "-")):
-            fit(data(), replace(CONFIG, **{field: value}))
-    fourier = fit(data(), FOURIER).model
+            fit(in_bands(), replace(CONFIG, **{field: value}))
+    fourier = fit(in_bands(), FOURIER).model
     with pytest.raises(ModelError, match="weight vector over a feature map"):
-        join(data(), fourier)
+        join(in_bands(), fourier)
     with pytest.raises(ModelError, match="certificate from its training"):
-        certificates(fourier, data(), CONFIG)
+        certificates(fourier, in_bands(), CONFIG)
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.5])
 def test_features_beyond_single_precision_are_refused_with_their_example(constant: float) -> None:
     """Of the training data and of held-out ones: row 150 is 1e20 times as large as the landmarks, the kernel cubic."""
     config = replace(CONFIG, kernel="polynomial", coef0=1.0, constant=constant, landmarks="uniform", dim=10)
-    dataset, far = data(), data(seed=9)
+    dataset, far = in_bands(), in_bands(seed=9)
     X = far.rows.to_dense()[:, 1:]
     X[150] *= 1e20
     far = replace(far, rows=Rows.from_dense(X), source="far")
@@ -272,7 +267,7 @@ def test_features_beyond_single_precision_are_refused_with_their_example(constan
 
 def test_one_class_has_no_machine() -> None:
     for config in (CONFIG, FOURIER, REDUCED):
-        model = fit(replace(data(), y=np.ones(200)), config).model
+        model = fit(replace(in_bands(), y=np.ones(200)), config).model
         assert (model.n_support, model.machines) == (0, ())
         assert parse_model(model_text(model), "m").n_support == 0
 

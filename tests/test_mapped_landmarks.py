@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from data_files import write_points
 from shell import svmkit
-from zoo import points
+from zoo import in_bands, points
 
 from svmkit import maps
 from svmkit.compress import compress
@@ -25,14 +25,9 @@ CONFIG = TrainConfig(map="nystroem", dim=40, solver="sdca", bias="none", gamma=0
 REDUCED = replace(CONFIG, landmarks="reduced", solver="newton", bias="free")
 
 
-def data(n_class: int = 2) -> Dataset:
-    X, y = points(200, 4, seed=1)
-    return Dataset(Rows.from_dense(X), y if n_class == 2 else np.floor(np.abs(X[:, 0]) * 2).clip(0, n_class - 1) + 5)
-
-
 def test_a_rare_class_has_as_many_landmarks_as_the_other() -> None:
     """Examples of weight 0 are none of it."""
-    dataset = data()
+    dataset = in_bands()
     rare = np.flatnonzero(dataset.y == 1)[:30]
     whole = dataset.take(np.sort(np.concatenate([rare, np.flatnonzero(dataset.y == -1)])))
     weight = np.where((whole.y == 1) & (np.cumsum(whole.y == 1) > 20), 0.0, 1.0)
@@ -46,8 +41,8 @@ def test_a_rare_class_has_as_many_landmarks_as_the_other() -> None:
 def test_on_all_support_vectors_of_the_exact_svm_a_map_loses_nothing(n_class: int) -> None:
     """Its decision functions lie in their span, so the mapped optimum is the exact one; whatever γ stands for."""
     config = replace(REDUCED, dim=200, gamma=0.0)
-    exact = fit(data(n_class), replace(config, map=None, solver="smo"))
-    on_map = fit(data(n_class), config)
+    exact = fit(in_bands(n_class), replace(config, map=None, solver="smo"))
+    on_map = fit(in_bands(n_class), config)
     assert on_map.model.n_support == exact.model.n_support * (n_class - 1)
     for ours, theirs in zip(on_map.machines, exact.machines, strict=True):
         assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-5)
@@ -57,7 +52,7 @@ def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(monkeypat
     """Of the examples that count: those of weight 0 are none of them. Its class weights are the config's, its solver smo."""
     monkeypatch.setattr("svmkit.fit.ROWS_A_LANDMARK", 6)
     config = replace(REDUCED, dim=20, class_weight=((1, 3.0),))
-    dataset = replace(data(), weight=np.where(np.arange(200) % 4 == 0, 0.0, 1.5))
+    dataset = replace(in_bands(), weight=np.where(np.arange(200) % 4 == 0, 0.0, 1.5))
     used = np.flatnonzero(np.arange(200) % 4)
     drawn = used[np.sort(permutation(config.seed, 1 << 44, len(used))[: 6 * 20])]
     exact = fit(dataset.take(drawn), TrainConfig(gamma=0.3, C=2.0, eps=1e-6, seed=3, class_weight=((1, 3.0),)))
@@ -72,13 +67,13 @@ def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(monkeypat
 def test_where_no_svm_can_be_reduced_is_said() -> None:
     for kernel in ("linear", "sigmoid", "precomputed"):
         with pytest.raises(UsageError, match=f"--landmarks reduced: for the {kernel} kernel"):
-            fit(data(), replace(REDUCED, kernel=kernel))
+            fit(in_bands(), replace(REDUCED, kernel=kernel))
     with pytest.raises(UsageError, match="--landmarks reduced: with a negative -r the polynomial kernel may be indefinite"):
-        fit(data(), replace(REDUCED, kernel="polynomial", coef0=-1.0))
+        fit(in_bands(), replace(REDUCED, kernel="polynomial", coef0=-1.0))
     with pytest.raises(UsageError, match="--dim 3: 3 basis vectors are too few for 4 classes"):
-        fit(data(4), replace(REDUCED, dim=3))
+        fit(in_bands(4), replace(REDUCED, dim=3))
     cubic = replace(REDUCED, kernel="polynomial", coef0=1.0, dim=15)
-    assert 0 < fit(data(), cubic).model.n_support <= 15
+    assert 0 < fit(in_bands(), cubic).model.n_support <= 15
 
 
 @pytest.mark.parametrize("landmarks", LANDMARKS)

@@ -88,6 +88,12 @@ def classes(sizes: list[int], spread: float = 1.0, columns: int = 6) -> Dataset:
     return Dataset(Rows.from_dense(X[order]), y[order], weight=rng.choice([0.5, 1.0, 3.0], len(y)))
 
 
+def in_bands(n_class: int = 2, seed: int = 1) -> Dataset:
+    """200 points: two classes, 1 and −1, or more, 5, 6, …, by the size of the first feature."""
+    X, y = points(200, 4, seed=seed)
+    return Dataset(Rows.from_dense(X), y if n_class == 2 else np.floor(np.abs(X[:, 0]) * 2).clip(0, n_class - 1) + 5)
+
+
 def precomputed(K: Floats, y: Floats, C: float) -> Problem:
     """A Problem over a kernel matrix."""
     n = len(y)

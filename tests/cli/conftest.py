@@ -1,8 +1,11 @@
-"""A cold store must not change what commands say: the note about compiling comes by the clock."""
+"""What tests of commands need: a file to train on; and no note about compiling, which comes by the clock."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from shell import write_blobs
 
 from svmkit.cli import cold_start
 
@@ -10,3 +13,9 @@ from svmkit.cli import cold_start
 @pytest.fixture(autouse=True)
 def no_note_about_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cold_start, "_COLD_S", 600.0)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """60 examples of two classes."""
+    return write_blobs(tmp_path / "blobs")

@@ -13,11 +13,6 @@ from shell import TRAIN_KEYS, process, strict_json, svmkit, write_blobs
 from svmkit.io.model_libsvm import read_model
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_blobs(tmp_path / "blobs")
-
-
 def test_the_model_gets_svm_trains_default_name(data: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -12,11 +12,6 @@ import pytest
 from shell import process, svmkit, write_blobs
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_blobs(tmp_path / "blobs")
-
-
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [

@@ -14,11 +14,6 @@ from svmkit.cli import progress
 from svmkit.config import TrainConfig
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_blobs(tmp_path / "blobs")
-
-
 def uneven(path: Path) -> Path:
     path.write_text("".join(f"{1 if i < 10 else 2} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
     return path

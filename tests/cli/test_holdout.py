@@ -19,11 +19,6 @@ from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values, predict
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_blobs(tmp_path / "blobs")
-
-
 @pytest.mark.parametrize(("share", "n"), [("0.3", 4), ("0.2", 2), ("0.1", 1)])
 def test_a_fraction_is_rounded_to_the_nearest_number(share: str, n: int) -> None:
     dataset = Dataset(Rows.from_dense(np.ones((12, 1))), np.arange(12.0))

@@ -18,11 +18,6 @@ from shell import process, write_blobs
 from svmkit.cli.streams import complaint, shown
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_blobs(tmp_path / "blobs")
-
-
 def closing(*numbers: int) -> Callable[[], None]:
     def close() -> None:
         for number in numbers:
