@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SEED = 20
+NAMES = ("breast-cancer", "digits", "iris", "wine")
 
 
 def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -24,9 +25,6 @@ def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     bunch = getattr(datasets, f"load_{name.replace('-', '_')}")()
     y = np.where(bunch.target == 0, 1.0, -1.0) if name == "breast-cancer" else bunch.target.astype(float)
     return np.asarray(bunch.data, dtype=float), y
-
-
-NAMES = ("breast-cancer", "digits", "iris", "wine")
 
 
 def write(path: Path, y: NDArray[np.float64], x: NDArray[np.float64]) -> None:

@@ -83,7 +83,8 @@ class TrainConfig:
     def _conditions(self) -> list[tuple[str, bool, str]]:
         finite = {"-g": self.gamma, "-r": self.coef0, "-c": self.C, "-e": self.eps, "-m": self.cache_mb}
         out = [(name, math.isfinite(value), f"{value} is not a finite number") for name, value in finite.items()]
-        used = KERNEL_NUMBERS.get(self.kernel, ())
+        counts = {"--max-iter": self.max_iter, "--budget-evals": self.max_evaluations, "--patience": self.patience}
+        used, limit_s = KERNEL_NUMBERS.get(self.kernel, ()), self.time_limit_s
         out += [
             ("-s", self.svm_type in SVM_TYPES, f"unknown svm type {self.svm_type!r}; one of {', '.join(SVM_TYPES)}"),
             ("-t", self.kernel in KERNELS, f"unknown kernel {self.kernel!r}; one of {', '.join(KERNELS)}"),
@@ -95,18 +96,8 @@ class TrainConfig:
             ("--lambda", self.lam is None or 1 / MOST_C <= self.lam <= MOST_C, f"{self.lam} must lie in 1e-100 … 1e100"),
             ("-e", self.eps > 0, f"tolerance {self.eps:g} must be greater than 0"),
             ("-m", 0 < self.cache_mb <= 1e12, f"cache of {self.cache_mb:g} MB must be greater than 0 and at most 1e12"),
-            ("--max-iter", self.max_iter is None or self.max_iter >= 1, f"{self.max_iter} must be at least 1"),
-            (
-                "--budget-evals",
-                self.max_evaluations is None or self.max_evaluations >= 1,
-                f"{self.max_evaluations} must be at least 1",
-            ),
-            ("--patience", self.patience is None or self.patience >= 1, f"{self.patience} must be at least 1"),
-            (
-                "--time-limit",
-                self.time_limit_s is None or self.time_limit_s > 0,
-                f"{self.time_limit_s} s must be greater than 0",
-            ),
+            *((name, count is None or count >= 1, f"{count} must be at least 1") for name, count in counts.items()),
+            ("--time-limit", limit_s is None or limit_s > 0, f"{limit_s} s must be greater than 0"),
             ("--seed", 0 <= self.seed < 2**63, f"{self.seed} must lie in 0 … 2^63 − 1"),
             ("-j", self.threads >= 0, f"{self.threads} must not be negative (0 means all cores)"),
             ("--multiclass", self.multiclass in MULTICLASS, f"unknown way {self.multiclass!r}; one of {', '.join(MULTICLASS)}"),

@@ -151,39 +151,44 @@ _SOLVER = (
         help="A knob of the solver's own; see --list-solvers. Repeatable.",
     ),
 )
-_MAP = (
-    config_option(
-        "map",
-        "--map",
-        type=click.Choice(MAPS),
-        help="Put explicit features in the kernel's place: Nyström's, for any kernel, or random Fourier ones, for rbf.",
-    ),
-    config_option("dim", "--dim", type=int, metavar="N", help="Features of the map, or landmarks they are made of."),
-)
-_LANDMARKS_HELP = (
-    "Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
-    "centres of k-means, both as many of each class; rows drawn alike"
-)
-_OF_ROWS = config_option("landmarks", "--landmarks", type=click.Choice(ROW_LANDMARKS), help=f"{_LANDMARKS_HELP}.")
-_OF_ROWS_OR_AN_SVM = config_option(
-    "landmarks",
-    "--landmarks",
-    type=click.Choice(LANDMARKS),
-    help=f"{_LANDMARKS_HELP}; or, reduced, the vectors that approx --model makes of an SVM on 100 rows each, which of pictures "
-    "err least by far.",
-)
-_REST_OF_MAP = (
-    config_option(
-        "cut",
-        "--cut",
-        type=float,
-        metavar="X",
-        help="Leave eigenvalues below this share of the largest out of nystroem; rounding errors always are.",
-    ),
-    config_option("orthogonal", "--orthogonal", is_flag=True, show_default=False, help="Orthogonal frequencies of fourier."),
-)
+
+
+def _map_options(landmarks: Sequence[str], more: str = "") -> tuple[Callable[[Any], Any], ...]:
+    """The options of a map, whose landmarks are chosen in one of these ways; ``more`` tells of those that not all maps have."""
+    return (
+        config_option(
+            "map",
+            "--map",
+            type=click.Choice(MAPS),
+            help="Put explicit features in the kernel's place: Nyström's, for any kernel, or random Fourier ones, for rbf.",
+        ),
+        config_option("dim", "--dim", type=int, metavar="N", help="Features of the map, or landmarks they are made of."),
+        config_option(
+            "landmarks",
+            "--landmarks",
+            type=click.Choice(landmarks),
+            help="Landmarks of nystroem: rows by randomly pivoted Cholesky (uniform where the kernel may be indefinite), "
+            f"centres of k-means, both as many of each class; rows drawn alike{more}.",
+        ),
+        config_option(
+            "cut",
+            "--cut",
+            type=float,
+            metavar="X",
+            help="Leave eigenvalues below this share of the largest out of nystroem; rounding errors always are.",
+        ),
+        config_option(
+            "orthogonal", "--orthogonal", is_flag=True, show_default=False, help="Orthogonal frequencies of fourier."
+        ),
+    )
+
+
 #: Those of a map alone: there is no SVM to take landmarks from.
-map_options: tuple[Callable[[Any], Any], ...] = (*_MAP, _OF_ROWS, *_REST_OF_MAP)
+map_options = _map_options(ROW_LANDMARKS)
+_MAP = _map_options(
+    LANDMARKS,
+    "; or, reduced, the vectors that approx --model makes of an SVM on 100 rows each, which of pictures err least by far",
+)
 _ON_A_MAP = (
     config_option(
         "constant",
@@ -225,7 +230,7 @@ _COURSE = (
 
 def config_options(function: F) -> F:
     """Declares every training option on a command; its parameters are the fields of ``TrainConfig`` but ``threads``."""
-    return stack(*_PROBLEM, *_MAP, _OF_ROWS_OR_AN_SVM, *_REST_OF_MAP, *_ON_A_MAP, *_SOLVER, *_COURSE)(function)
+    return stack(*_PROBLEM, *_MAP, *_ON_A_MAP, *_SOLVER, *_COURSE)(function)
 
 
 def options_but_the_solver(function: F) -> F:
