@@ -188,7 +188,7 @@ class Dataset:
 
     @property
     def learned_classes(self) -> Floats:
-        """Those of the examples that take part in training, whose weight is not 0."""
+        """``classes`` of the examples that take part in training: those whose weight is not 0."""
         return self.classes[self.weights > 0]
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Which training row each support vector of a model file is: the one of its class with the same content, or of one machine a
-class, whose rows need not stand with their class, any.
+"""Which training row each support vector of a model file is: the one of its class that has the same content. In a model of a
+machine for each class rows need not stand with their own class; there any row with that content will do.
 
 svm-train cuts values to 8 significant digits, so where a class has no row with exactly the same values, values are compared as
 cut to 8 digits. Zeros that are spelt out do not count. Of rows with the same values each is taken once, those of more weight by

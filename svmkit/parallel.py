@@ -104,7 +104,10 @@ class Left(BaseException):
 
 
 def stay() -> None:
-    """Raises Left where nobody waits for what this thread does, as before each piece of ``run_pieces``: for long ones."""
+    """Raises Left where nobody waits any more for what this thread does.
+
+    ``run_pieces`` asks before each piece; a long one should ask now and then.
+    """
     left: Callable[[], bool] | None = getattr(_own, "left", None)
     if left is not None and left():
         raise Left
@@ -112,7 +115,7 @@ def stay() -> None:
 
 @contextmanager
 def heeding(over: Callable[[], bool]) -> Iterator[None]:
-    """``over()`` says, on any thread, whether what is inside ``leavable()`` in here is to end."""
+    """Inside, ``over()``, which any thread may ask, decides whether work in ``leavable()`` is to end."""
     before, _own.over = getattr(_own, "over", None), over
     try:
         yield
@@ -121,14 +124,14 @@ def heeding(over: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_over() -> bool:
-    """Whether the ``over`` that is heeded says so."""
+    """Whether the ``over`` of the ``heeding`` around says that work is to end; False outside of any."""
     over: Callable[[], bool] | None = getattr(_own, "over", None)
     return over is not None and over()
 
 
 @contextmanager
 def leavable() -> Iterator[None]:
-    """Work inside ends by Left before its next piece once what is heeded ``is_over``."""
+    """Work inside ends by Left, before its next piece, once ``is_over()``."""
     before, over = getattr(_own, "left", None), getattr(_own, "over", None)
     if over is not None:
         _own.left = over if before is None else lambda: before() or over()

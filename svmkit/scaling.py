@@ -144,8 +144,8 @@ def scale_labels(scaling: Scaling, y: Floats) -> Floats:
     return np.full(len(y), at.lower) if single else _line_through(y, at.minimum, at.maximum, at.lower, at.upper)
 
 
-def beside_the_point(scaling: Scaling, y: Floats) -> str | None:
-    """What to tell of labels (n,) that a range of one point, of which nothing can be scaled, does not hold; None of others."""
+def label_warning(scaling: Scaling, y: Floats) -> str | None:
+    """What to tell of labels (n,) outside of a range that is one point, by which nothing can be scaled; None of others."""
     at = scaling.labels
     beside = 0 if at is None or at.minimum != at.maximum else int((y != at.minimum).sum())
     if at is None or beside == 0:

@@ -27,8 +27,8 @@ from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
 OnProgress = Callable[[float, Progress], None]
-#: Hears how many machines have been trained, several only where all have ended alike, and, where it calls the second argument,
-#: which and how; of several that is DoneTogether.
+#: Is told how many machines have just been trained, several only where all have ended alike. The second argument, if it is
+#: called, yields each machine's pair and result; for several machines it is a DoneTogether.
 OnMachines = Callable[[int, Callable[[], Iterator[tuple[Pair, SolverResult]]]], None]
 
 

@@ -25,7 +25,9 @@ from svmkit.problem import PRECOMPUTED, Problem
 
 @dataclass(frozen=True)
 class Warm:
-    """``dataset`` is the new data and, below them, ``n_added`` support vectors; ``place``: the row each row of ``model`` is."""
+    """``dataset`` is the new data and, below them, ``n_added`` support vectors of ``model``; ``place`` (n_support,) says which
+    of its rows each support vector is.
+    """
 
     model: Model
     dataset: Dataset

@@ -83,7 +83,7 @@ Exit codes:
 def group(ctx: click.Context) -> int:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
-    return 2  # of no command; else that counts which the command returns
+    return 2  # where no command is given; else what the command returns counts
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -142,12 +142,12 @@ def _warn_of_strangers(found: Survey, scaling: Scaling, restore: str, reporter: 
     """Says which features and labels of the data the range file has no proper range for."""
     import numpy as np
 
-    from svmkit.scaling import beside_the_point
+    from svmkit.scaling import label_warning
 
     own = found.scaling
     unknown = np.setdiff1d(own.index[own.known], scaling.index[scaling.known])
     if len(unknown):
         listed = ", ".join(map(str, unknown[:10].tolist())) + (" …" if len(unknown) > 10 else "")
         reporter.warn(f"{restore} has no range for {counted(len(unknown), 'feature')}, left out: {listed}")
-    if (what := beside_the_point(scaling, found.y)) is not None:
+    if (what := label_warning(scaling, found.y)) is not None:
         reporter.warn(f"{restore}: {what}")

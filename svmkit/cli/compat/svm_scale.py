@@ -151,11 +151,11 @@ def _parser(path: str) -> Parse:
 def _scaling(call: Call, found: Survey) -> Scaling:
     """The scaling that the call asks for; written where it is to be saved."""
     from svmkit.io.scale_file import write_ranges
-    from svmkit.scaling import beside_the_point
+    from svmkit.scaling import label_warning
 
     if call.restore is not None:
         restored = _restored(call.restore, call.data, found.scaling)
-        if (what := beside_the_point(restored, found.y)) is not None:
+        if (what := label_warning(restored, found.y)) is not None:
             warn(f"WARNING: {call.restore}: {what}")
         return restored
     if call.save is not None:
