@@ -49,8 +49,6 @@ class Call:
 
     svm_type: int = 0
     kernel: int = 2
-    nu: float = 0.5
-    p: float = 0.1
     shrinking: int = 1
     probability: int = 0
     n_folds: int = 0
@@ -97,6 +95,8 @@ def _take(call: Call, option: str, arguments: Arguments) -> None:
         call.n_folds = atoi(arguments.value())
         if call.n_folds < 2:
             raise Usage("n-fold cross validation: n must >= 2")
+    elif letter in "np":  # numbers of types that are not trained
+        arguments.value()
     elif letter in _NUMBERS:
         setattr(call, _NUMBERS[letter], atof(arguments.value()))
     elif letter in _INTEGERS:
@@ -105,7 +105,7 @@ def _take(call: Call, option: str, arguments: Arguments) -> None:
         raise Usage(f"Unknown option: -{letter}")
 
 
-_NUMBERS = {"g": "gamma", "r": "coef0", "n": "nu", "m": "cache_mb", "c": "C", "e": "eps", "p": "p"}
+_NUMBERS = {"g": "gamma", "r": "coef0", "m": "cache_mb", "c": "C", "e": "eps"}
 _INTEGERS = {"s": "svm_type", "t": "kernel", "d": "degree", "h": "shrinking", "b": "probability"}
 
 
