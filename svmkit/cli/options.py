@@ -238,9 +238,14 @@ def options_but_the_solver(function: F) -> F:
     return stack(*_PROBLEM, *_COURSE)(function)
 
 
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the command line gives the parameter of that name."""
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
 def refuse_lambda_with_C(ctx: click.Context) -> None:
     """Raises UsageError where the command line gives both."""
-    if {ctx.get_parameter_source(field) for field in ("C", "lam")} == {click.core.ParameterSource.COMMANDLINE}:
+    if is_given(ctx, "C") and is_given(ctx, "lam"):
         raise UsageError("--lambda and -c are two ways to say the same; give one of them")
 
 
@@ -253,7 +258,7 @@ def refuse_patience_alone(config: TrainConfig, holdout: str | None) -> None:
 def refuse_given(ctx: click.Context, names: set[str], why: str) -> None:
     """Raises UsageError, the option's name and ``why``, where the command line gives one of ``names``."""
     for option in ctx.command.params:
-        if option.name in names and ctx.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE:
+        if option.name in names and is_given(ctx, option.name):
             raise UsageError(f"{option.opts[0]} {why}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from svmkit.cli import files
+from svmkit.cli.options import is_given
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
 from svmkit.errors import UsageError
@@ -31,7 +32,7 @@ def check(holdout: str | None, solver: str) -> None:
 
 def kernel_options(ctx: click.Context) -> set[str]:
     """The fields of the kernel that the command line gives."""
-    return {name for name in _KERNEL_FIELDS if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    return {name for name in _KERNEL_FIELDS if is_given(ctx, name)}
 
 
 def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], reporter: Reporter) -> tuple[TrainConfig, Warm]:
