@@ -19,7 +19,7 @@ from svmkit.config import TrainConfig
 from svmkit.errors import DataError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
-    from svmkit.active import ActiveResult
+    from svmkit.active import ActiveResult, Learner
     from svmkit.data import Dataset, Ints
     from svmkit.io.oracle import Log
     from svmkit.io.pool import Pool
@@ -135,6 +135,7 @@ def train_pool(
     from svmkit.io.pool import Pool
 
     assert asked.pool is not None
+    assert asked.oracle is not None
     holdout = reported.holdout
     log_path = asked.oracle_log or f"{model}.labels"
     _check_files(data, model, asked, holdout, log_path, reported.trace)
@@ -147,7 +148,7 @@ def train_pool(
         held_out = None if holdout is None else files.read_held_out(holdout, names, reporter)
         with (
             closing(Log(log_path, pool.mark, pool.n, names.tolist())) as log,
-            closing(_oracle(asked.oracle or "", pool, names, reporter)) as oracle,
+            closing(_oracle(asked.oracle, pool, names, reporter)) as oracle,
             Interrupts(reported.quiet) as stop,
         ):
             dialogue = _Dialogue(oracle, pool, names, log, reporter)
@@ -261,7 +262,7 @@ class _Dialogue:
 
 
 def _learn(
-    learner: Any,
+    learner: Learner,
     known: dict[int, int],
     dialogue: _Dialogue,
     config: TrainConfig,
