@@ -71,8 +71,7 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
                     _write_lines(lines, out)
                     score.add(truth[: len(labels)], labels)
                     truth = truth[len(labels) :]
-        if not quiet:
-            reporter.note(_told(machine, score))
+        reporter.note(_told(machine, score))
 
 
 def _answers(
