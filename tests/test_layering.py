@@ -103,7 +103,18 @@ SHARED = {
         "looks",
         "stops",
     },
-    "io": {"descriptors", "files", "libsvm_data", "sparse_text", "sparse_lines", "decimals", "digits", "doubles", "texts"},
+    "io": {
+        "descriptors",
+        "inputs",
+        "outputs",
+        "libsvm_data",
+        "sparse_text",
+        "sparse_lines",
+        "decimals",
+        "digits",
+        "doubles",
+        "texts",
+    },
     "cli": {"options", "files", "interrupt", "progress", "report", "streams", "cold_start", "scaled_text", "compat"}
     | {"train_batch", "train_folds", "train_init", "train_pool", "train_stream", "approx_map", "approx_model", "approx_report"}
     | {"comparison", "comparison_picture", "pictures"},

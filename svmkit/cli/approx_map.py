@@ -68,7 +68,7 @@ def _whole(dataset: Dataset) -> Iterator[Chunk]:
 def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, reporter: Reporter) -> int:
     """Writes all parts and returns the number of examples."""
     from svmkit.io.dense_text import lines
-    from svmkit.io.files import atomic_output
+    from svmkit.io.outputs import atomic_output
     from svmkit.maps import refuse_infinite
 
     n, step = 0, max(1, _VALUES // max(1, feature_map.dim))

@@ -24,7 +24,7 @@ def check_output(path: str, *others: str | None) -> None:
     """Refuses, before any work, an output that cannot be written (OutputError) or is one of the ``others`` (UsageError), of
     which None are those not given.
     """
-    from svmkit.io.files import check_writable, would_overwrite
+    from svmkit.io.outputs import check_writable, would_overwrite
 
     if any(name is not None and would_overwrite(path, name) for name in others):
         raise UsageError(f"{path}: names one file for two purposes, and would be overwritten")
@@ -142,7 +142,7 @@ def tracing(path: str | None, on_failure: Callable[[str], None]) -> AbstractCont
 
 def write(path: str, content: bytes) -> None:
     """Writes a file whole or not at all; ``-`` is standard output."""
-    from svmkit.io.files import atomic_output
+    from svmkit.io.outputs import atomic_output
 
     with atomic_output(path) as file:
         file.write(content)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from svmkit.data import Floats, Rows
-    from svmkit.io.files import Output
+    from svmkit.io.outputs import Output
     from svmkit.model import Model
     from svmkit.score import Score
 
@@ -54,8 +54,8 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
     files.check_output(output, data, model)
     files.refuse_shared_input(DATA=data, MODEL=model)
     from svmkit.io.chunks import read_parts
-    from svmkit.io.files import atomic_output
     from svmkit.io.model_libsvm import read_model
+    from svmkit.io.outputs import atomic_output
     from svmkit.score import Score
 
     with Reporter(quiet) as reporter:

@@ -110,8 +110,8 @@ def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
 def _write(output: str, parts: Iterable[Chunk], scaling: Scaling, reporter: Reporter) -> int:
     """Writes all parts, scaled; returns how many values they have then."""
     from svmkit.cli.scaled_text import ScaledText, Words
-    from svmkit.io.files import atomic_output
     from svmkit.io.libsvm_data import line_heads
+    from svmkit.io.outputs import atomic_output
     from svmkit.scaling import count_nonzeros, scaled
 
     text = ScaledText(scaling, Words(lambda *some: line_heads(*some).tolist(), " {}:".format, _texts))

@@ -16,7 +16,7 @@ import numpy as np
 
 from svmkit.data import Chunk, Dataset
 from svmkit.errors import DataError, reason_of
-from svmkit.io.files import map_plain, open_bytes
+from svmkit.io.inputs import map_plain, open_bytes
 from svmkit.io.libsvm_data import empty, line_of_row, parse_dataset, parse_up_to_fault
 from svmkit.io.sparse_text import Text, count_newlines, let_go, line_start
 

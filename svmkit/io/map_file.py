@@ -6,7 +6,8 @@ import json
 
 from svmkit import maps
 from svmkit.errors import DataError, ModelError
-from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.inputs import read_bytes
+from svmkit.io.outputs import atomic_output
 
 
 def write_map(path: str, feature_map: maps.FeatureMap) -> None:

@@ -24,7 +24,8 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.features import feature_names, places_of
 from svmkit.io.doubles import shortest, significant
-from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.inputs import read_bytes
+from svmkit.io.outputs import atomic_output
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap

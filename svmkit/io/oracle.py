@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from svmkit.errors import DataError, OutputError
 from svmkit.io.descriptors import ready
-from svmkit.io.files import map_bytes
+from svmkit.io.inputs import map_bytes
 
 #: Between looks whether to give up an answer; what a command gets to end by itself, and again once it has been told to; and
 #: what it gets where an answer was given up.

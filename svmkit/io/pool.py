@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from svmkit.data import Dataset
-from svmkit.io.files import map_bytes
+from svmkit.io.inputs import map_bytes
 from svmkit.io.libsvm_data import example_starts, parse_dataset
 from svmkit.io.sparse_text import Text
 

@@ -17,7 +17,8 @@ from typing import NoReturn
 import numpy as np
 
 from svmkit.errors import DataError
-from svmkit.io.files import atomic_output, read_bytes
+from svmkit.io.inputs import read_bytes
+from svmkit.io.outputs import atomic_output
 from svmkit.scaling import LabelRange, Scaling, unmeasured
 
 SUMMARY = "ERROR: failed to read scaling parameters"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Dataset, stack
 from svmkit.errors import DataError
-from svmkit.io import chunks, files
+from svmkit.io import chunks, inputs
 from svmkit.io.chunks import passes_over, read_chunks, read_parts
 from svmkit.io.libsvm_data import parse_dataset, read_dataset
 
@@ -51,7 +51,7 @@ def test_parts_make_up_the_whole(path: Path, packed: str, size: int) -> None:
 
 @pytest.mark.parametrize("packed", ["bzip2", "xz"])
 def test_zeros_between_compressed_streams_may_come_in_parts(path: Path, packed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_CHUNK", 64)
+    monkeypatch.setattr(inputs, "_CHUNK", 64)
     stream = PACKED[packed](TEXT)
     path.write_bytes(stream + bytes(400) + stream + bytes(80))
     assert read_dataset(str(path)).n == sum(part.dataset.n for part in read_chunks(str(path))) == 1600
@@ -199,7 +199,7 @@ def bytes_by(way: str, text: bytes, path: Path) -> None:
 @pytest.mark.parametrize("size", [37, 1000, 10**7])
 def test_parts_are_the_same_however_they_come(text: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "PART_BYTES", size)
-    monkeypatch.setattr(files, "_PIPE_WAIT_S", 0.0)
+    monkeypatch.setattr(inputs, "_PIPE_WAIT_S", 0.0)
     bytes_by("plain", text, tmp_path / "whole")
     whole, found = read_dataset(str(tmp_path / "whole")), []
     for way in ("plain", "pipe", "gzip in members", "xz"):
@@ -259,7 +259,7 @@ def test_no_part_has_an_example(text: bytes, may_be_empty: bool, path: Path) -> 
 def test_a_pipe_is_not_opened_twice(path: Path) -> None:
     """Its writer would be told that nobody reads."""
     os.mkfifo(path)
-    assert files.map_plain(str(path)) is None
+    assert inputs.map_plain(str(path)) is None
 
 
 def strictly(text: NDArray[np.uint8], first_line: int) -> Dataset:

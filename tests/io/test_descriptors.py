@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from svmkit.io.descriptors import Patient, read_some, ready
-from svmkit.io.files import open_bytes
+from svmkit.io.inputs import open_bytes
 from svmkit.io.oracle import Command
 
 

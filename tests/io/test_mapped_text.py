@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from svmkit.data import Dataset
 from svmkit.errors import DataError
-from svmkit.io.files import map_bytes
+from svmkit.io.inputs import map_bytes
 from svmkit.io.libsvm_data import parse_dataset, read_dataset
 from svmkit.io.sparse_text import parse
 

@@ -18,7 +18,7 @@ import pytest
 
 from svmkit.cli import files
 from svmkit.errors import OutputError
-from svmkit.io.files import atomic_output, check_writable, would_overwrite
+from svmkit.io.outputs import atomic_output, check_writable, would_overwrite
 
 
 def run_python(code: str, *args: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -71,7 +71,7 @@ def test_full_disk_leaves_the_old_file(tmp_path: Path, size: int) -> None:
     code = """if True:
         import resource, sys
         from svmkit.errors import OutputError
-        from svmkit.io.files import atomic_output
+        from svmkit.io.outputs import atomic_output
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         try:
             with atomic_output(sys.argv[1]) as output:
@@ -181,7 +181,7 @@ def test_devices_and_fifos_are_written_directly(tmp_path: Path) -> None:
 @pytest.mark.parametrize("into", ["pipe", "file", "end of a file"])
 def test_standard_output(tmp_path: Path, path: str, into: str) -> None:
     """Which is written to as it stands: what the shell appends to keeps what it has."""
-    code = "import sys; from svmkit.io.files import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
+    code = "import sys; from svmkit.io.outputs import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
     before = b"before\n" if into == "end of a file" else b""
     (tmp_path / "out").write_bytes(before)
     with open(tmp_path / "out", "ab" if before else "wb") as file:
@@ -198,7 +198,7 @@ def test_reader_of_a_pipe_that_has_gone_is_no_output_error() -> None:
     read, wrote = os.pipe()
     os.close(read)
     code = """if True:
-        from svmkit.io.files import atomic_output
+        from svmkit.io.outputs import atomic_output
         try:
             with atomic_output("-") as output:
                 output.write(b"x")
@@ -271,7 +271,7 @@ def test_check_writable_sees_permissions(tmp_path: Path) -> None:
     code = """if True:
         import os, sys
         from svmkit.errors import OutputError
-        from svmkit.io.files import check_writable
+        from svmkit.io.outputs import check_writable
         if os.geteuid() == 0:
             os.setuid(65534)
         for path in sys.argv[1:]:
@@ -340,7 +340,7 @@ def test_another_spelling_of_a_name_is_the_same_file(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr"])
 def test_a_name_for_an_open_file_is_that_file(path: str, tmp_path: Path) -> None:
     """What follows comes behind it; a new file in its place would lose that."""
-    code = "import sys; from svmkit.io.files import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
+    code = "import sys; from svmkit.io.outputs import atomic_output\nwith atomic_output(sys.argv[1]) as f: f.write(b'text')"
     with open(tmp_path / "out", "wb") as file:
         subprocess.run([sys.executable, "-c", code, path], stdout=file, stderr=file, timeout=60, check=True)
         assert os.fstat(file.fileno()).st_ino == (tmp_path / "out").stat().st_ino

@@ -64,7 +64,7 @@ def _predict(call: Call) -> None:
     check_output(call.output, f"can't open output file {call.output}", call.test, call.model)
     check_input(call.model, f"can't open model file {call.model}")
     announce_compiling("svm-predict")
-    from svmkit.io.files import atomic_output
+    from svmkit.io.outputs import atomic_output
     from svmkit.score import Score
 
     model, score = _read_model(call.model), Score()

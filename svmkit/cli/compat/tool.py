@@ -91,7 +91,7 @@ def check_one_reader(*inputs: str | None) -> None:
 
 def check_output(path: str, complaint: str, *inputs: str) -> None:
     """Raises OutputError, ``complaint`` and the reason, if ``path`` cannot be written or is one of the ``inputs``."""
-    from svmkit.io.files import check_writable, would_overwrite
+    from svmkit.io.outputs import check_writable, would_overwrite
 
     with prefaced(complaint):
         if any(would_overwrite(path, name) for name in inputs):

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from svmkit.errors import DataError
-from svmkit.io import files
-from svmkit.io.files import open_bytes, read_bytes
+from svmkit.io import inputs
+from svmkit.io.inputs import open_bytes, read_bytes
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1\n" * 500
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
@@ -104,7 +104,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["-", "/dev/stdin"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_standard_input_through_a_pipe(path: str, packed: bool) -> None:
-    code = "import sys; from svmkit.io.files import read_bytes; sys.stdout.buffer.write(read_bytes(sys.argv[1]))"
+    code = "import sys; from svmkit.io.inputs import read_bytes; sys.stdout.buffer.write(read_bytes(sys.argv[1]))"
     content = gzip.compress(TEXT) if packed else TEXT
     done = subprocess.run([sys.executable, "-c", code, path], input=content, capture_output=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == (TEXT, b"")
@@ -112,7 +112,7 @@ def test_standard_input_through_a_pipe(path: str, packed: bool) -> None:
 
 def test_standard_input_from_a_file_goes_on_where_it_stands(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"skipped\n" + TEXT)
-    code = "import sys; from svmkit.io.files import read_bytes; sys.stdout.buffer.write(read_bytes('-'))"
+    code = "import sys; from svmkit.io.inputs import read_bytes; sys.stdout.buffer.write(read_bytes('-'))"
     shell = f'(read line; "{sys.executable}" -c "{code}") < "{tmp_path}/data"'
     assert subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60, check=True).stdout == TEXT
 
@@ -127,7 +127,7 @@ def test_a_pipe_that_does_not_block_is_read_to_its_end(how: str, monkeypatch: py
     """As somebody who shares it may have made it: nothing there is not the end."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    monkeypatch.setattr("svmkit.io.files._STDIN", reading)
+    monkeypatch.setattr("svmkit.io.inputs._STDIN", reading)
     read = {"whole": read_bytes, "in parts": in_parts}[how]
 
     def write() -> None:
@@ -164,7 +164,7 @@ def test_fifo_and_process_substitution(tmp_path: Path) -> None:
 def test_zeros_between_xz_streams_may_come_by_themselves() -> None:
     """From a pipe, in pieces of any size."""
     pieces = iter([lzma.compress(TEXT), b"\0\0", b"\0\0", lzma.compress(b"more"), b"\0\0\0\0"])
-    streams = files._Streams(lambda n: next(pieces, b""), lzma.LZMADecompressor)
+    streams = inputs._Streams(lambda n: next(pieces, b""), lzma.LZMADecompressor)
     assert b"".join(iter(lambda: streams.some(1 << 20), b"")) == TEXT + b"more"
 
 
@@ -177,7 +177,7 @@ def test_what_trickles_in_is_handed_on_half_a_second_after_its_first_byte() -> N
             asked.append(until)
             return len(asked) == 5
 
-    read = files._reader("-", Trickle(), lambda n: b"x", "")  # type: ignore[arg-type]
+    read = inputs._reader("-", Trickle(), lambda n: b"x", "")  # type: ignore[arg-type]
     assert read(100) == b"x" * 5
     assert len(set(asked)) == 1
 
