@@ -94,11 +94,9 @@ def certificate(problem: Any, origin: Any, coef: Any, rho: float) -> tuple[float
 
     bound = problem.upper[origin]
     coef = np.where(np.abs(np.abs(coef) - bound) <= 1e-6 * bound, np.copysign(bound, coef), coef)
-    basis = problem.rows.take(origin)
-    responses = cross_apply(problem.rows, basis, problem.kernel, coef[:, None])[:, 0]
-    beta = np.zeros(problem.n)
-    np.add.at(beta, origin, coef)
-    whole = certify(problem, Solution(basis, origin, coef, rho, responses=responses))
+    beta = np.bincount(origin, coef, problem.n)
+    responses = cross_apply(problem.rows, problem.rows, problem.kernel, beta[:, None])[:, 0]
+    whole = certify(problem, Solution(origin, coef, rho, responses=responses))
     violation = kkt_violation(problem.y - responses, beta, problem.y, problem.upper, problem.bias)
     return whole.primal, whole.dual, violation
 

@@ -147,7 +147,7 @@ def problem_of(split: Split, case: Case, bias: Bias, kernel: Kernel = Kernel(LIN
 
 def error_of(split: Split, found: Solution, kernel: Kernel = Kernel(LINEAR)) -> float:
     """Test error in %."""
-    return 100.0 * error_on(split.test_rows, split.test_y, kernel, found)
+    return 100.0 * error_on(split.test_rows, split.test_y, kernel, found, split.rows)
 
 
 def table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:

@@ -101,7 +101,7 @@ class Task:
 
     def error(self, found: Solution) -> float:
         """In %."""
-        return 100.0 * error_on(self.test_rows, self.test_y, self.problem.kernel, found)
+        return 100.0 * error_on(self.test_rows, self.test_y, self.problem.kernel, found, self.problem.rows)
 
 
 def task_of(case: Case, most: int | None) -> Task:
@@ -292,8 +292,9 @@ def digit_rows(most: int | None) -> Iterator[Sequence[str]]:
             began = time.process_time()
             found = run(solver, task.problem, solver.Options(**options), eps=1e-3)
             seconds += min(found.seconds, time.process_time() - began)
-            basis, coef = found.solution.basis, found.solution.coef[:, None]
-            values[:, digit] = cross_apply(task.test_rows, basis, task.problem.kernel, coef)[:, 0] - found.solution.rho
+            basis, weights = found.solution.expansion(task.problem.rows)
+            sums = cross_apply(task.test_rows, basis, task.problem.kernel, weights[:, None])[:, 0]
+            values[:, digit] = sums - found.solution.rho
             errors.append(100.0 * float(np.mean((values[:, digit] > 0) != (task.test_y > 0))))
         error = 100.0 * float(np.mean(np.argmax(values, axis=1) != digits))
         exact = error if np.isnan(exact) else exact

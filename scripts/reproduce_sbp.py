@@ -105,7 +105,7 @@ def curve(method: Method, case: Case, split: Split, seed: int) -> list[float]:
         if progress == before and errors:
             errors.append(errors[-1])
         else:
-            errors.append(error_on(split.test_rows, split.test_y, problem.kernel, solver.solution(state)))
+            errors.append(error_on(split.test_rows, split.test_y, problem.kernel, solver.solution(state), split.rows))
     return errors
 
 
@@ -164,7 +164,7 @@ def by_us(name: str, case: Case, split: Split, limits: Limits) -> Outcome:
     problem, solver = problem_of(case, split, "free"), solvers.solver(name)
     options = solver.Options(epochs=10**6, cache_mb=CACHE_MB) if name == "sbp" else solver.Options()
     result = run(solver, problem, options, eps=1e-3, limits=limits)
-    error = error_on(split.test_rows, split.test_y, problem.kernel, result.solution)
+    error = error_on(split.test_rows, split.test_y, problem.kernel, result.solution, split.rows)
     return Outcome(result.seconds, result.kernel_evaluations, result.steps, error)
 
 

@@ -105,7 +105,7 @@ def outcome(name: str, split: Split, kernel: Kernel, best: float, budgets: list[
         options = solver.Options() if budget is None else solver.Options(epochs=1e6, responses="demand")
         eps = 1e-3 if budget is None else 1e-300
         result = run(solver, problem, options, eps=eps, seed=seed, limits=Limits(max_evaluations=budget))
-        accuracies.append(1.0 - error_on(split.test_rows, split.test_y, kernel, result.solution))
+        accuracies.append(1.0 - error_on(split.test_rows, split.test_y, kernel, result.solution, split.rows))
         distances.append((result.certificate.primal - best) / (1.0 - best))
         evaluations.append(result.kernel_evaluations)
     return Outcome(np.array(accuracies), np.array(distances), np.array(evaluations))

@@ -17,7 +17,7 @@ import numpy as np
 from bench_data import Missing
 from bench_tools import other_path
 
-from svmkit.data import Floats, Rows
+from svmkit.data import NO_ROWS, Floats, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.problem import Kernel, Solution
 
@@ -63,9 +63,13 @@ def verdict(holds: bool) -> str:
     return "holds" if holds else "does not hold"
 
 
-def error_on(rows: Rows, y: Floats, kernel: Kernel, found: Solution) -> float:
-    """The share of ``rows`` (labels ``y`` ±1) that a solution gets wrong; f = 0 counts as −1."""
-    decision = cross_apply(rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
+def error_on(rows: Rows, y: Floats, kernel: Kernel, found: Solution, training: Rows = NO_ROWS) -> float:
+    """The share of ``rows`` (labels ``y`` ±1) that a solution gets wrong; f = 0 counts as −1.
+
+    ``training`` are its training rows, where these are its basis.
+    """
+    basis, weights = found.expansion(training)
+    decision = cross_apply(rows, basis, kernel, weights[:, None])[:, 0] - found.rho
     return float(np.mean((decision > 0) != (y > 0)))
 
 

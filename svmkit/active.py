@@ -140,7 +140,7 @@ class Learner:
     def model(self) -> Model:
         """The model so far."""
         members = [np.flatnonzero(self.y == side) for side in (1.0, -1.0)]
-        trained = [uncertified(self.rows, np.arange(self.rows.n), self.solver.solution(self.state))]
+        trained = [uncertified(np.arange(self.rows.n), self.solver.solution(self.state))]
         return assemble(self.rows, "c_svc", self.kernel, self.labels, members, trained, "ovo")[0]
 
 

@@ -88,8 +88,9 @@ def _together(supports: list[Support]) -> Iterator[Support]:
 
 
 def _own_rows(trained: Sequence[Part]) -> list[Rows]:
-    """The basis rows that are no training rows, by machine."""
-    return [part.own_rows() for part in trained if isinstance(part, Trained)]
+    """The basis rows with a coefficient that are no training rows, by machine."""
+    solutions = [part.result.solution for part in trained if isinstance(part, Trained)]
+    return [found.own.take(np.flatnonzero(found.coef)) for found in solutions if found.own.n]
 
 
 def _rows_of(rows: Rows, own_rows: list[Rows], order: Ints) -> Rows:

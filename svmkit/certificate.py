@@ -224,7 +224,7 @@ def _hidden(kernel: Kernel, curvature: Any, spread: Any) -> Any:
 
 def _points(problem: Problem, solution: Solution, real: Real) -> tuple[Floats, Floats, Floats]:
     """A feasible α, the solution's responses, and those of that α."""
-    if solution.alpha is None and bool((solution.origin >= 0).all()):
+    if solution.alpha is None and not solution.own.n:
         return _of_named_rows(problem, solution, real)
     responses, y = _responses(problem, solution, real), problem.y
     if solution.alpha is not None:
@@ -242,7 +242,7 @@ def _of_named_rows(problem: Problem, solution: Solution, real: Real) -> tuple[Fl
 
     Kernel values serve both.
     """
-    alpha = problem.y * _by_row(problem, solution)
+    alpha = problem.y * solution.expansion(problem.rows)[1]
     inside = feasible(problem, alpha)
     if np.array_equal(inside, alpha):
         beyond = _beyond(problem, solution, alpha) if real == "f8" and solution.responses is None else None
@@ -264,7 +264,7 @@ def _beyond(problem: Problem, solution: Solution, alpha: Floats) -> Floats | Non
     few = len(unused) < _MOST * problem.n or len(unused) * len(solution.coef) < _WORTH_A_LOOK
     if few or kernel.kind not in (RBF, POLYNOMIAL) or training_precision(problem.rows, kernel) != "f4":
         return None
-    weights = _by_row(problem, solution)[:, None]
+    weights = solution.expansion(problem.rows)[1][:, None]
     rough = cross_apply(problem.rows, problem.rows, kernel, weights, "f4", numbers=unused)[:, 0]
     largest = float(diagonal(problem.rows, kernel).max(initial=0.0))
     margin = float32_margin(largest, float(solution.coef @ solution.coef))
@@ -296,22 +296,13 @@ def _responses(problem: Problem, solution: Solution, real: Real) -> Floats:
     missing = None if given is None else np.flatnonzero(np.isnan(given))
     if given is not None and missing is not None and not len(missing):
         return given
-    basis, weights = solution.basis, solution.coef
-    if (solution.origin >= 0).all():
-        basis, weights = problem.rows, _by_row(problem, solution)
+    basis, weights = solution.expansion(problem.rows)
     found: Floats = cross_apply(problem.rows, basis, problem.kernel, weights[:, None], real, numbers=missing)[:, 0]
     if given is None:
         return found
     responses = given.copy()
     responses[missing] = found
     return responses
-
-
-def _by_row(problem: Problem, solution: Solution) -> Floats:
-    """The coefficient of each training row, where the basis are such."""
-    beta = np.zeros(problem.n)
-    np.add.at(beta, solution.origin, solution.coef)
-    return beta
 
 
 def _own_responses(problem: Problem, beta: Floats, real: Real) -> Floats:
@@ -321,10 +312,9 @@ def _own_responses(problem: Problem, beta: Floats, real: Real) -> Floats:
 
 def _norm2(problem: Problem, solution: Solution, responses: Floats) -> float:
     """‖w‖² = Σ_ij coef_i coef_j K_ij."""
-    if (solution.origin >= 0).all():
+    if not solution.own.n:
         return float(solution.coef @ responses[solution.origin])
-    own = cross_apply(solution.basis, solution.basis, problem.kernel, solution.coef[:, None])[:, 0]
-    return float(solution.coef @ own)
+    return float(solution.coef @ cross_apply(solution.own, solution.own, problem.kernel, solution.coef[:, None])[:, 0])
 
 
 def balanced(alpha: Floats, y: Floats) -> Floats:

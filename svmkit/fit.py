@@ -76,7 +76,7 @@ class FitResult:
         return tuple(self.each())
 
     def each(self) -> Iterator[SolverResult]:
-        """The same one by one, in less memory: each has a copy of its support vectors."""
+        """The same one by one, in less memory."""
         for part in self.trained:
             yield from part.results()
 

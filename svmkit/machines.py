@@ -162,7 +162,7 @@ class Machines:
         solutions = [self.solver.solution(state) for state in self._states]
         pool, classes, numbered = _pooled(solutions, self.pairs)
         everyone = np.arange(pool.n)
-        trained = [uncertified(pool, everyone, found) for found in numbered]
+        trained = [uncertified(everyone, found) for found in numbered]
         members = [np.flatnonzero(classes == c) for c in range(len(self.labels))]
         config = self.config
         model = assemble(pool, config.svm_type, self.kernel, self.labels, members, trained, config.multiclass)[0]
@@ -196,7 +196,7 @@ def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Ro
     A row's class is the one that its coefficient speaks for, which against the rest may not be known and is then the first. A
     row that several machines hold has one place.
     """
-    rows = stack([found.basis for found in solutions])
+    rows = stack([found.own for found in solutions])
     coef = np.concatenate([found.coef for found in solutions])
     sizes = [found.n_support for found in solutions]
     first, second = (np.repeat([pair[side] for pair in pairs], sizes) for side in (0, 1))
@@ -206,7 +206,8 @@ def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Ro
         classes = np.zeros(rows.n, dtype=np.int64)
         classes[place[coef > 0]] = first[coef > 0]
     cuts = np.cumsum(sizes)[:-1]
-    return rows, classes, [replace(one, origin=part) for one, part in zip(solutions, np.split(place, cuts), strict=True)]
+    numbered = [replace(one, origin=part, own=NO_ROWS) for one, part in zip(solutions, np.split(place, cuts), strict=True)]
+    return rows, classes, numbered
 
 
 def _first_of_equals(rows: Rows, groups: Ints, sizes: list[int]) -> Ints:

@@ -23,7 +23,7 @@ from svmkit.engine.linear import fold
 from svmkit.errors import UsageError
 from svmkit.maps.nystroem import NystroemMap
 from svmkit.model import Machine, Model, class_pairs, with_machines
-from svmkit.problem import LINEAR, Kernel, Problem, Solution, as_one_row
+from svmkit.problem import LINEAR, Kernel, Problem, Solution, as_one_row, of_other_rows
 from svmkit.solvers import LINEAR_FORM
 from svmkit.solvers.base import SolverResult
 from svmkit.trained import Part, Trained
@@ -125,7 +125,7 @@ def assemble_mapped(
     landmarks, s = mapped.map.landmarks, mapped.map.landmarks.n
     firsts = [0 if config.multiclass == "ovr" else int(i) for i in class_pairs(len(labels), config.multiclass)[0]]
     copies = max(firsts, default=-1) + 1
-    found = [machine.solution() for machine in trained]
+    found = [machine.result.solution for machine in trained]
     machines = [
         Machine(first * s + np.arange(s), pulled_back(mapped.map, each), each.rho)
         for first, each in zip(firsts, found, strict=True)
@@ -145,11 +145,11 @@ def assemble_mapped(
 
 def _with_threshold(machine: Trained, dim: int, constant: float) -> Trained:
     """The machine with the last feature's part of f in its rho."""
-    found = machine.solution()
-    w = fold(found.basis, found.coef, dim + 2)
+    found = machine.result.solution
+    w = fold(found.own, found.coef, dim + 2)
     rho = found.rho - constant * float(w[dim + 1])
     solution = as_one_row(w[: dim + 1], np.arange(dim + 1, dtype=np.int32), dim, rho, found.alpha)
-    return machine._replace(kept=replace(machine.kept, solution=solution))
+    return machine._replace(result=replace(machine.result, solution=solution))
 
 
 def _copies(rows: Rows, n: int) -> Rows:
@@ -159,7 +159,7 @@ def _copies(rows: Rows, n: int) -> Rows:
 
 def pulled_back(made: NystroemMap, solution: Solution) -> Floats:
     """The coefficients over the landmarks of a solution over mapped features, (s,)."""
-    return made.pull_back(fold(solution.basis, solution.coef, made.dim + 1)[1:])
+    return made.pull_back(fold(solution.own, solution.coef, made.dim + 1)[1:])
 
 
 def of_the_kernel(made: maps.FeatureMap, result: SolverResult, problem: Problem) -> SolverResult:
@@ -169,6 +169,5 @@ def of_the_kernel(made: maps.FeatureMap, result: SolverResult, problem: Problem)
     """
     assert isinstance(made, NystroemMap)
     found = result.solution
-    nobody = np.full(made.landmarks.n, -1)
-    pulled = Solution(made.landmarks, nobody, pulled_back(made, found), found.rho, alpha=found.alpha)
+    pulled = of_other_rows(made.landmarks, pulled_back(made, found), found.rho, found.alpha)
     return replace(result, certificate=certify(problem, pulled))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.config import KERNELS
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import NO_ROWS, Floats, Ints, Rows
 
 #: free: f has a threshold rho that is not penalised (LIBSVM's); none: rho = 0.
 Bias = Literal["free", "none"]
@@ -118,44 +118,49 @@ class Stream(NamedTuple):
 class Solution:
     """f(z) = Σ_j coef_j K(basis_j, z) − rho.
 
-    ``origin`` (b,) is the training row each basis row is, or −1. ``responses`` (n,), where the solver has them at hand, are
-    Σ_j coef_j K(basis_j, x_i) at the training rows from fresh float64 kernel values, nan where it lacks one; rough ones do at
-    rows without a coefficient that are clear of the margin. A linear method returns w as one basis row with coef 1, or as rows
-    of no origin; ``alpha`` (n,) is then its own dual point, if it has one.
+    The basis are the training rows numbered ``origin`` (b,) or, where that is −1 throughout, ``own`` rows: a linear method
+    returns w as one of coef 1, or as several; ``alpha`` (n,) is then its own dual point, if it has one. ``responses`` (n,),
+    where the solver has them at hand, are Σ_j coef_j K(basis_j, x_i) at the training rows from fresh float64 kernel values, nan
+    where it lacks one; rough ones do at rows without a coefficient that are clear of the margin.
     """
 
-    basis: Rows
     origin: Ints
     coef: Floats
     rho: float
     responses: Floats | None = None
     alpha: Floats | None = None
+    own: Rows = NO_ROWS
 
     @property
     def n_support(self) -> int:
         """Number of basis rows."""
         return len(self.coef)
 
+    def expansion(self, rows: Rows) -> tuple[Rows, Floats]:
+        """The rows that f is a sum over, and their coefficients: its own, or all of the training ``rows``, the rest of 0."""
+        if self.own.n:
+            return self.own, self.coef
+        weights: Floats = np.bincount(self.origin, self.coef, rows.n).astype(np.float64, copy=False)
+        return rows, weights
 
-def as_expansion(
-    rows: Rows, beta: Floats, rho: float, responses: Floats | None = None, alpha: Floats | None = None
-) -> Solution:
-    """The solution Σ_i β_i K(x_i, z) − rho; its basis are the training ``rows`` of β other than 0."""
+
+def as_expansion(beta: Floats, rho: float, responses: Floats | None = None, alpha: Floats | None = None) -> Solution:
+    """The solution Σ_i β_i K(x_i, z) − rho; its basis are the training rows of β other than 0."""
     origin = np.flatnonzero(beta)
-    return Solution(rows.take(origin), origin, beta[origin], rho, responses, alpha)
+    return Solution(origin, beta[origin], rho, responses, alpha)
 
 
-def of_other_rows(basis: Rows, coef: Floats, rho: float, alpha: Floats | None = None) -> Solution:
+def of_other_rows(own: Rows, coef: Floats, rho: float, alpha: Floats | None = None) -> Solution:
     """The solution over basis rows that are no training rows, or of which that is not known."""
-    return Solution(basis, np.full(basis.n, -1), coef, rho, alpha=alpha)
+    return Solution(np.full(own.n, -1), coef, rho, alpha=alpha, own=own)
 
 
 def as_one_row(w: Floats, names: NDArray[np.int32], n_features: int, rho: float, alpha: Floats | None) -> Solution:
     """The solution ⟨w, z⟩ − rho, w being over the features ``names``: one basis row, or none where w is 0."""
     used = np.flatnonzero(w)
     count = min(1, len(used))
-    basis = Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features)
-    return of_other_rows(basis, np.ones(count), rho, alpha)
+    own = Rows(w[used], names[used], np.array([0, len(used)][: count + 1]), n_features)
+    return of_other_rows(own, np.ones(count), rho, alpha)
 
 
 def lam_to_C(lam: float, n: float) -> float:

@@ -21,7 +21,7 @@ from svmkit.errors import DataError, ModelError
 from svmkit.matching import Found, find_rows, foreign_rows, weight_rows
 from svmkit.model import Model
 from svmkit.pairs import group_classes, label_factors, pair_of, usable_examples
-from svmkit.problem import Solution
+from svmkit.problem import Solution, of_other_rows
 
 #: By such a share of it at most C_i is moved where C and a weight are each rounded to single precision.
 _SINGLE = 2.0**-23
@@ -53,11 +53,10 @@ def certificates(
         position = np.full(dataset.n + 1, -1, dtype=np.int64)
         position[pair.examples] = np.arange(problem.n)
         origin, exact = position[where.place[machine.index]], bool(where.exact[machine.index].all())
-        solution = Solution(model.rows.take(machine.index), origin, machine.coef, machine.rho)
-        known = bool((origin >= 0).all())
-        alpha = problem.y * np.bincount(origin, machine.coef, problem.n) if known else None
+        solution, known = Solution(origin, machine.coef, machine.rho), bool((origin >= 0).all())
+        alpha = problem.y * solution.expansion(problem.rows)[1] if known else None
         if not exact:  # not each row is to the last bit the example it names, or one names none
-            solution = replace(solution, origin=np.full_like(origin, -1), alpha=alpha)
+            solution = of_other_rows(model.rows.take(machine.index), machine.coef, machine.rho, alpha)
         found = certify(problem, solution)
         met = problem.upper if alpha is None else _bounds_met(problem.upper, alpha)
         if (met != problem.upper).any():

@@ -7,7 +7,6 @@ no more memory than its support vectors' numbers and coefficients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.certificate import UNKNOWN, Certificate, Certificates
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints
 from svmkit.problem import Solution
 from svmkit.solvers.base import Several, SeveralEnded, SolverResult
 from svmkit.trace import Status
@@ -44,62 +43,39 @@ class Sums(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A machine, the number among ``rows`` of each of its examples, and when its training began, on the clock of all machines.
+    """A machine, the number of each of its examples, and when its training began, on the clock of all machines."""
 
-    ``kept`` is its result without the basis where that is of training rows, of which hundreds of machines may have the same.
-    """
-
-    rows: Rows
     examples: Ints
-    kept: SolverResult
+    result: SolverResult
     since_s: float
 
     def sums(self) -> Sums:
         """Its own figures."""
-        found = self.kept
+        found = self.result
         return Sums(1, found.status, found.steps, found.kernel_evaluations, found.certificate, found.seconds)
 
     def support(self) -> Support:
         """Its basis rows with a coefficient."""
-        found = self.kept.solution
+        found = self.result.solution
         used = np.flatnonzero(found.coef)
-        numbers = found.origin[used].copy()
-        numbers[numbers >= 0] = self.examples[numbers[numbers >= 0]]
+        numbers = found.origin[used] if found.own.n else self.examples[found.origin[used]]
         return Support(numbers, found.coef[used], np.array([len(used)]), np.array([found.rho]))
-
-    def own_rows(self) -> Rows:
-        """Those of ``support`` that are no training rows."""
-        found = self.kept.solution
-        return found.basis.take(np.flatnonzero((found.coef != 0) & (found.origin < 0))) if found.basis.n else found.basis
-
-    def solution(self) -> Solution:
-        """What it has found, without responses."""
-        found = self.kept.solution
-        return found if found.basis.n else replace(found, basis=self.rows.take(self.examples[found.origin]))
 
     def results(self) -> Iterator[SolverResult]:
         """Its result."""
-        yield replace(self.kept, solution=self.solution())
+        yield self.result
 
 
-def trained_alone(rows: Rows, examples: Ints, result: SolverResult, since_s: float) -> Trained:
-    """The machine of ``examples`` among ``rows`` that has this result."""
-    found = result.solution
-    basis = rows.part(0, 0) if (found.origin >= 0).all() else found.basis
-    return Trained(rows, examples, replace(result, solution=replace(found, basis=basis, responses=None)), since_s)
-
-
-def uncertified(rows: Rows, examples: Ints, solution: Solution) -> Trained:
+def uncertified(examples: Ints, solution: Solution) -> Trained:
     """A machine of whose training nothing is told but what it has found so far."""
-    return trained_alone(rows, examples, SolverResult(solution, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0)
+    return Trained(examples, SolverResult(solution, Status.COMPLETED, UNKNOWN, 0, 0, 0.0), 0.0)
 
 
 class TrainedTogether(NamedTuple):
-    """Machines among ``rows`` that were trained in a call, ``each_s`` seconds long for each, and all ended alike: they
-    converged, or were not begun. ``machines()`` makes them anew.
+    """Machines that were trained in a call, ``each_s`` seconds long for each, and all ended alike: they converged, or were not
+    begun. ``machines()`` makes them anew.
     """
 
-    rows: Rows
     machines: Callable[[], Several]
     found: Support
     certificates: Certificates
@@ -132,7 +108,7 @@ class TrainedTogether(NamedTuple):
 
     def places(self, machines: Several) -> Ints:
         """Where each support vector stands among the examples of all machines."""
-        support, each = self.found, np.arange(len(self.steps)) * self.rows.n
+        support, each = self.found, np.arange(len(self.steps)) * (1 + int(machines.examples.max()))
         examples, found = (
             machines.examples + np.repeat(each, machines.sizes),
             support.numbers + np.repeat(each, support.lengths),
@@ -142,17 +118,15 @@ class TrainedTogether(NamedTuple):
     def results_of(self, machines: Several) -> Iterator[SolverResult]:
         """``results`` for whoever has the machines."""
         support, places, starts = self.found, self.places(machines), machines.starts.tolist()
-        basis = self.rows.take(support.numbers.astype(np.int64))  # copied together, which takes less time
         cuts = np.concatenate([[0], np.cumsum(support.lengths)]).tolist()
         for number, (first, last) in enumerate(pairwise(cuts)):
             origin = places[first:last] - starts[number]
-            solution = Solution(basis.part(first, last), origin, support.coef[first:last], float(support.rho[number]))
+            solution = Solution(origin, support.coef[first:last], float(support.rho[number]))
             counts = int(self.steps[number]), int(self.evaluations[number])
             yield SolverResult(solution, self.status, self.certificates.of(number), *counts, self.each_s)
 
 
 def trained_together(
-    rows: Rows,
     machines: Callable[[], Several],
     several: Several,
     ended: SeveralEnded,
@@ -164,7 +138,7 @@ def trained_together(
     is_used = ended.beta != 0.0
     lengths = np.add.reduceat(is_used.astype(np.int64), several.starts[:-1])
     found = Support(several.examples[is_used].astype(np.int32), ended.beta[is_used], lengths, ended.rho)
-    return TrainedTogether(rows, machines, found, ended.certificates, ended.steps, ended.evaluations, each_s, since_s, status)
+    return TrainedTogether(machines, found, ended.certificates, ended.steps, ended.evaluations, each_s, since_s, status)
 
 
 #: One or several of a model's machines.

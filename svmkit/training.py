@@ -17,12 +17,12 @@ from svmkit.data import Dataset, Floats, Ints
 from svmkit.engine.kernels import cross_apply
 from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
-from svmkit.problem import Kernel, Solution
+from svmkit.problem import Kernel, Problem, Solution
 from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
 from svmkit.solvers.base import Several, SeveralEnded, Solver, SolverResult, Together, not_begun, run
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
-from svmkit.trained import Part, TrainedTogether, trained_alone, trained_together
+from svmkit.trained import Part, Trained, TrainedTogether, trained_together
 from svmkit.turns import Turn, run_in_turn
 from svmkit.warm import Warm, first_alpha
 
@@ -141,11 +141,10 @@ class Training:
             interrupted=lambda: self._interrupted(turn),
             on_progress=heard and (lambda seconds, progress: turn.say(lambda: heard(seconds, progress), passing=True)),
             on_trace=self.listeners.on_trace,
-            holdout_error=_holdout_error(self.holdout, self.labels, pair, self.kernel),
+            holdout_error=_holdout_error(self.holdout, self.labels, pair, problem),
         )
         result = self.certified(pair, replace(result, seconds=result.seconds + in_vain_s))
-        part = trained_alone(self.dataset.rows, pair.examples, result, since_s)
-        self._done(number, part, lambda: iter([(pair, result)]), turn)
+        self._done(number, Trained(pair.examples, result, since_s), lambda: iter([(pair, result)]), turn)
 
     def _train_together(self, together: Together, numbers: range, turn: Turn) -> int:
         """Trains the first of them, as many as one call takes; returns how many those were."""
@@ -181,7 +180,7 @@ class Training:
         turn: Turn,
     ) -> None:
         """Notes that ``machines``, those of ``numbers``, have ended, and how."""
-        part = trained_together(self.dataset.rows, self._several(numbers), machines, ended, each_s, since_s, status)
+        part = trained_together(self._several(numbers), machines, ended, each_s, since_s, status)
         self._done(numbers[0], part, DoneTogether(part, machines), turn)
 
     def _pair(self, number: int) -> Pair:
@@ -200,7 +199,7 @@ def later(on_progress: OnProgress | None, since_s: float) -> OnProgress | None:
     return None if on_progress is None else lambda seconds, progress: on_progress(since_s + seconds, progress)
 
 
-def _holdout_error(holdout: Dataset | None, labels: Ints, pair: Pair, kernel: Kernel) -> Callable[[Solution], float] | None:
+def _holdout_error(holdout: Dataset | None, labels: Ints, pair: Pair, problem: Problem) -> Callable[[Solution], float] | None:
     """The share of the held-out examples, if any, of the machine's own classes that a solution puts on the wrong side.
 
     Where there is but one machine, of two classes, all examples are its own, and those of other labels are errors.
@@ -215,7 +214,8 @@ def _holdout_error(holdout: Dataset | None, labels: Ints, pair: Pair, kernel: Ke
     def error(solution: Solution) -> float:
         if len(index) == 0:
             return float("nan")
-        response = cross_apply(rows, solution.basis, kernel, solution.coef[:, None])[:, 0]
+        basis, weights = solution.expansion(problem.rows)
+        response = cross_apply(rows, basis, problem.kernel, weights[:, None])[:, 0]
         return float(np.mean(is_other | ((response - solution.rho > 0) != is_positive)))
 
     return error

@@ -27,6 +27,12 @@ def dense_kernel(left: Rows, right: Rows, kernel: Kernel) -> Floats:
     return scaled**kernel.degree if kernel.kind == POLYNOMIAL else np.tanh(scaled)
 
 
+def sums_at(rows: Rows, problem: Problem, found: Solution) -> Floats:
+    """f + rho at ``rows`` of a solution of ``problem``."""
+    basis, weights = found.expansion(problem.rows)
+    return dense_kernel(rows, basis, problem.kernel) @ weights
+
+
 def kernel_matrix(problem: Problem) -> Floats:
     """K over the training rows."""
     return dense_kernel(problem.rows, problem.rows, problem.kernel)
@@ -44,7 +50,7 @@ def beta_of(problem: Problem, solution: Solution) -> Floats:
 
 def same_bytes(a: Solution, b: Solution) -> bool:
     """Equal bit for bit."""
-    arrays = [(s.coef, s.origin, s.basis.data, s.basis.indices, s.basis.indptr) for s in (a, b)]
+    arrays = [(s.coef, s.origin, s.own.data, s.own.indices, s.own.indptr) for s in (a, b)]
     return all(one.tobytes() == other.tobytes() for one, other in zip(*arrays, strict=True)) and a.rho == b.rho
 
 

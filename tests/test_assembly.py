@@ -8,31 +8,32 @@ from golden_data import dataset_of
 
 from svmkit import assembly
 from svmkit.assembly import assemble
-from svmkit.certificate import UNKNOWN
 from svmkit.config import TrainConfig
 from svmkit.data import Rows
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text
 from svmkit.model import decision_values
-from svmkit.problem import LINEAR, Kernel, Solution
-from svmkit.solvers.base import SolverResult
-from svmkit.trace import Status
-from svmkit.trained import trained_alone
+from svmkit.problem import LINEAR, Kernel, Solution, of_other_rows
+from svmkit.trained import uncertified
 
 
 def test_rows_of_no_coefficient_take_no_place_wherever_they_come_from() -> None:
-    """Of training rows and of others some have coefficient 0."""
+    """Of machines on training rows and on others, with some coefficients of 0."""
     training = Rows.from_dense(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]))
-    basis = Rows.from_dense(np.array([[5.0, 7.0], [1.0, 0.0], [2.0, 9.0], [3.0, 1.0], [4.0, 1.0]]))
-    coef, origin, rho = np.array([0.0, 0.0, 0.5, -1.0, 2.0]), np.array([-1, 0, -1, 2, -1]), 0.25
-    found = SolverResult(Solution(basis, origin, coef, rho), Status.COMPLETED, UNKNOWN, 0, 0, 0.0)
-    members = [np.array([0, 2]), np.array([1])]
-    machines = [trained_alone(training, np.arange(3), found, 0.0)]
-    model, sv_index = assemble(training, "c_svc", Kernel(LINEAR), np.array([1, -1]), members, machines, "ovo")
-    assert sv_index.tolist() == [2, -1, -1]
-    assert model.rows.to_dense()[:, 1:].tolist() == [[3, 1], [2, 9], [4, 1]]
-    expected = training.to_dense() @ basis.to_dense().T @ coef - rho
-    assert decision_values(model, training)[:, 0].tolist() == expected.tolist()
+    own = Rows.from_dense(np.array([[5.0, 7.0], [2.0, 9.0], [4.0, 1.0]]))
+    found = [
+        Solution(np.arange(2), np.array([0.0, -1.0]), 0.25),
+        of_other_rows(own, np.array([0.0, 0.5, 2.0]), 0.5),
+        of_other_rows(own.part(0, 1), np.zeros(1), 0.75),
+    ]
+    machines = [uncertified(np.array(pair), each) for pair, each in zip([(0, 1), (0, 2), (1, 2)], found, strict=True)]
+    members = [np.array([each]) for each in range(3)]
+    model, sv_index = assemble(training, "c_svc", Kernel(LINEAR), np.arange(3), members, machines, "ovo")
+    assert sv_index.tolist() == [-1, -1, 1]
+    assert model.rows.to_dense()[:, 1:].tolist() == [[2, 9], [4, 1], [0, 2]]
+    sums = [0.0 - training.to_dense()[:, 2] * 2.0, training.to_dense() @ own.to_dense().T @ found[1].coef, np.zeros(3)]
+    expected = [each - one.rho for each, one in zip(sums, found, strict=True)]
+    assert decision_values(model, training).T.tolist() == [each.tolist() for each in expected]
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])

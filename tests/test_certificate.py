@@ -17,7 +17,7 @@ from svmkit.certificate import Certificate, certify, certify_nothing, float32_ma
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.packed import training_precision
-from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem, Solution, of_other_rows
 from svmkit.solvers import base, smo
 from svmkit.trace import Progress, Status
 
@@ -26,7 +26,7 @@ DEFINITE = [case for case in zoo.CASES if case.definite]
 
 def solution(problem: Problem, beta: np.ndarray, rho: float) -> Solution:
     origin = np.flatnonzero(beta)
-    return Solution(problem.rows.take(origin), origin, beta[origin], rho)
+    return Solution(origin, beta[origin], rho)
 
 
 def feasible(problem: Problem, seed: int) -> np.ndarray:
@@ -69,13 +69,13 @@ def test_responses_that_are_missing_are_evaluated(case: zoo.Case) -> None:
 
 
 def far_from_the_margin(bias: Bias) -> tuple[Problem, Solution]:
-    """A problem most of whose examples are no support vectors, and its solution, without responses."""
+    """A problem most of whose examples are no support vectors, and its solution."""
     X, y = zoo.points(2000, 3, seed=5, noise=0.0)
     some = (y > 0) | (np.arange(2000) % 3 == 0)  # three of four positive
     X, y = X[some], y[some]
     problem = replace(zoo.problem(X, y, Kernel(RBF, 0.4), 10.0), bias=bias)
     found = base.run(smo, problem, smo.Options(), eps=1e-3).solution
-    return problem, replace(found, responses=None)
+    return problem, found
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
@@ -104,7 +104,7 @@ def test_where_rho_is_off_the_violation_is_evaluated_after_all(monkeypatch: pyte
     coef = bare.coef[few]
     for side in (1.0, -1.0):
         coef[side * coef > 0] *= 10.0 / abs(coef[side * coef > 0].sum())
-    wrong = Solution(bare.basis.take(few), bare.origin[few], coef, rho=-9.0)
+    wrong = Solution(bare.origin[few], coef, rho=-9.0)
     expected = certify(problem, wrong)
     monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
     assert certify(problem, wrong) == expected
@@ -140,7 +140,7 @@ def test_a_solution_without_training_rows_is_certified_through_its_margins(C: fl
     problem = zoo.named("linear")
     problem = replace(problem, upper=C * problem.upper)
     w = np.full((1, 5), 0.2)
-    found = certify(problem, Solution(Rows.from_dense(w), np.array([-1]), np.ones(1), 0.0))
+    found = certify(problem, of_other_rows(Rows.from_dense(w), np.ones(1), 0.0))
     responses = problem.rows.to_dense()[:, 1:] @ w[0]
     hinge = np.maximum(0.0, 1.0 - problem.y * responses)
     assert found.primal == pytest.approx(0.5 * float((w**2).sum()) + float(problem.upper @ hinge))
@@ -235,7 +235,7 @@ def test_given_responses_are_used() -> None:
     beta = feasible(problem, seed=2)
     plain = solution(problem, beta, 0.0)
     responses = oracle.kernel_matrix(problem) @ beta
-    given = Solution(plain.basis, plain.origin, plain.coef, plain.rho, responses=responses + 1e-3)
+    given = replace(plain, responses=responses + 1e-3)
     assert certify(problem, given).dual == pytest.approx(certify(problem, plain).dual - 0.5e-3 * beta.sum(), abs=1e-9)
     assert certify(problem, given).primal != certify(problem, plain).primal
 
@@ -253,7 +253,7 @@ def test_both_points_of_coefficients_outside_the_box(bias: Bias) -> None:
         heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()
         alpha[problem.y == (1.0 if heavy > light else -1.0)] *= min(heavy, light) / max(heavy, light)
     K = oracle.kernel_matrix(problem)
-    given = Solution(problem.rows.take(origin), origin, coef, 0.2 if problem.bias == "free" else 0.0)
+    given = Solution(origin, coef, 0.2 if problem.bias == "free" else 0.0)
     found = certify(problem, given)
     assert found.primal == pytest.approx(oracle.primal_objective(K, problem, beta, given.rho), rel=1e-9)
     assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, problem.y * alpha), rel=1e-9)
@@ -268,7 +268,7 @@ def test_a_gap_that_float32_would_blur_is_computed_in_float64() -> None:
     X, y = zoo.points(60, 3, seed=2)
     large = zoo.problem(X, y, Kernel(RBF, 1e-3), 1e6)
     near = base.run(smo, large, smo.Options(), eps=1e-2).solution
-    assert certify(large, replace(near, responses=None), "f4") == certify(large, replace(near, responses=None))
+    assert certify(large, near, "f4") == certify(large, near)
     small = zoo.problem(X, y, Kernel(RBF, 1e-3), 1.0)
     rough = solution(small, feasible(small, 0), 0.0)
     quick, exact = certify(small, rough, "f4"), certify(small, rough)
@@ -280,7 +280,7 @@ def test_a_primal_and_a_violation_that_float32_would_blur_are_computed_in_float6
     """Labels by chance, so all α are free and far below C: hinges that rounding makes count C, and α little."""
     rng = np.random.default_rng(5)
     problem = zoo.problem(rng.normal(size=(400, 10)), rng.choice([-1.0, 1.0], 400), Kernel(RBF, 0.1), 1e6)
-    near = replace(base.run(smo, problem, smo.Options(), eps=1e-4).solution, responses=None)
+    near = base.run(smo, problem, smo.Options(), eps=1e-4).solution
     assert np.abs(near.coef).max() < 1e4
     assert certify(problem, near, "f4") == certify(problem, near)
 
@@ -293,7 +293,7 @@ def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
         X = 300.0 + np.repeat(rng.normal(size=(150, 4)), 2, axis=0) + 1e-3 * rng.normal(size=(300, 4))
         problem = Problem(Rows.from_dense(X), y, np.full(300, 10.0), Kernel(POLYNOMIAL, 1.0, 1.0, 1), "free")
         given = solution(problem, 10.0 * y, 0.25)
-        rough = cross_apply(given.basis, given.basis, problem.kernel, given.coef[:, None], "f4")[:, 0]
+        rough = cross_apply(problem.rows, problem.rows, problem.kernel, given.coef[:, None], "f4")[:, 0]
         quick, exact = certify(problem, given, "f4"), certify(problem, given)
         assert quick.gap > 0
         if given.coef @ rough < -1.0:
@@ -374,8 +374,8 @@ def test_sums_of_float32_values_near_the_margin_are_off_by_less_than_their_margi
     problem = Problem(Rows.from_dense(X + common), y, np.full(3000, 1.0), Kernel(RBF, gamma))
     assert training_precision(problem.rows, problem.kernel) == "f4"
     found = base.run(smo, problem, smo.Options(), eps=1e-3).solution
-    sums = [cross_apply(problem.rows, found.basis, problem.kernel, found.coef[:, None], real)[:, 0] for real in ("f8", "f4")]
-    exact, rough = sums
+    basis, weights = found.expansion(problem.rows)
+    exact, rough = (cross_apply(problem.rows, basis, problem.kernel, weights[:, None], real)[:, 0] for real in ("f8", "f4"))
     near = np.abs(exact - found.rho) < 3.0
     assert np.count_nonzero(near) > 2000
     worst, margin = np.abs(exact - rough)[near].max(), float32_margin(1.0, float(found.coef @ found.coef))
@@ -405,7 +405,7 @@ def test_given_responses_are_not_used_for_a_linear_machine() -> None:
 def test_the_certificate_of_nothing_needs_no_kernel_value(case: zoo.Case) -> None:
     problem = case.problem
     none = np.arange(0)
-    whole = certify(problem, Solution(problem.rows.take(none), none, np.zeros(0), 0.0))
+    whole = certify(problem, Solution(none, np.zeros(0), 0.0))
     found = certify_nothing(np.array([0]), problem.y, problem.upper, problem.kernel, problem.bias).of(0)
     assert found.primal == pytest.approx(whole.primal, rel=1e-14)
     assert found.gap == pytest.approx(whole.gap, rel=1e-14, nan_ok=True)

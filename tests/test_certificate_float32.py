@@ -21,7 +21,7 @@ def test_a_norm_of_coefficients_far_beyond_the_box_is_computed_in_float64() -> N
     rng = np.random.default_rng(3)
     X, sign = np.repeat(rng.normal(size=(20, 3)), 2, axis=0) + 3e-4 * rng.normal(size=(40, 3)), np.tile([1.0, -1.0], 20)
     problem = zoo.problem(X, rng.choice([-1.0, 1.0], 40), Kernel(RBF, 0.5))
-    given = Solution(problem.rows, np.arange(40), 1e6 * sign, 0.0)
+    given = Solution(np.arange(40), 1e6 * sign, 0.0)
     assert certify(problem, given, "f4") == certify(problem, given)
 
 
@@ -31,7 +31,7 @@ def test_a_dual_point_of_large_alpha_that_cancel_is_computed_in_float64(seed: in
     rng = np.random.default_rng(seed)
     X, y = np.repeat(rng.normal(size=(20, 3)), 2, axis=0) + 1e-5 * rng.normal(size=(40, 3)), np.tile([1.0, -1.0], 20)
     problem = zoo.problem(X, y, Kernel(RBF, 0.5), C=1e4)
-    given = Solution(problem.rows.take(np.arange(0)), np.arange(0), np.zeros(0), 0.0, alpha=problem.upper)
+    given = Solution(np.arange(0), np.zeros(0), 0.0, alpha=problem.upper)
     exact = certify(problem, given)
     assert 0 < exact.gap < 1.0
     assert certify(problem, given, "f4") == exact
@@ -42,7 +42,7 @@ def test_a_violation_that_float32_would_blur_is_computed_in_float64_beside_a_lar
     X, y = zoo.points(60, 3, seed=2)
     problem = zoo.problem(X, y, Kernel(RBF, 0.3))
     found = base.run(smo, problem, smo.Options(), eps=1e-9).solution
-    given = replace(found, responses=None, rho=found.rho + 0.5)
+    given = replace(found, rho=found.rho + 0.5)
     assert certify(problem, given).gap > 1.0
     assert certify(problem, given, "f4") == certify(problem, given)
 
@@ -52,7 +52,7 @@ def test_a_dual_of_many_small_coefficients_that_float32_would_blur_is_computed_i
     rng, y = np.random.default_rng(4), np.repeat([1.0, -1.0], 200)
     X = 4.0 * y[:, None] + 1e-4 * rng.normal(size=(400, 2))
     problem = replace(zoo.problem(X, y, Kernel(RBF, 1.0)), bias="none")
-    given = Solution(problem.rows, np.arange(400), y / 200 * (1.0 + 5e-6), 0.0)
+    given = Solution(np.arange(400), y / 200 * (1.0 + 5e-6), 0.0)
     exact = certify(problem, given)
     assert 0 < exact.gap < 1e-5
     assert certify(problem, given, "f4") == exact
@@ -73,7 +73,7 @@ def test_what_float32_puts_just_beyond_the_margin_is_looked_at_in_float64(
     example = 20 + int(np.argmax((rough - exact)[20:]))
     rho = 0.5 * (rough[example] + exact[example]) - 1.0
     assert exact[example] - rho < 1.0 < rough[example] - rho
-    given = Solution(problem.rows.take(few), few, coef, rho)
+    given = Solution(few, coef, rho)
     alpha = np.zeros(400)
     alpha[few] = np.abs(coef)
     monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
@@ -91,5 +91,5 @@ def test_of_kernels_without_a_diagonal_above_0_or_with_a_w_no_look_is_taken(
     monkeypatch.setattr(certificate, "_WORTH_A_LOOK", 0.0)
     problem = zoo.problem(*zoo.points(60, 3, seed=2), kernel)
     alpha = np.append(np.ones(4), np.zeros(56))
-    given = Solution(problem.rows, np.arange(60), problem.y * alpha, 5.0)
+    given = Solution(np.arange(60), problem.y * alpha, 5.0)
     assert certificate._beyond(problem, given, alpha) is None

@@ -15,7 +15,7 @@ import reproduce_small
 import reproduce_table
 from click.testing import CliRunner
 from data_files import write_points
-from oracle import dense_kernel, optimum
+from oracle import dense_kernel, optimum, sums_at
 from reproduce_table import Split
 from zoo import points, problem
 
@@ -186,7 +186,7 @@ def test_asset_stream_is_judged_by_the_papers_figures(tmp_path: Path, monkeypatc
             order = permutation(number, 7, 150)
             asset.extend(state, dense_rows(made.transform(split.rows.take(order))), split.y[order], np.ones(150))
             found = asset.solution(state)
-            f = made.transform(split.test_rows) @ found.basis.to_dense()[0, 1:] - found.rho
+            f = made.transform(split.test_rows) @ found.own.to_dense()[0, 1:] - found.rho
             wrong.append(100 * np.mean((f > 0) != (split.test_y > 0)))
         assert error == pytest.approx(np.mean(wrong), abs=0.01)
         assert row["verdict"] == (
@@ -219,7 +219,7 @@ def test_lasvm_table_says_what_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     errors = []
     for seed in range(3):
         found = run(solvers.solver("lasvm"), case, lasvm.Options(), eps=1e-3, seed=seed).solution
-        f = dense_kernel(Rows.from_dense(X[test]), found.basis, case.kernel) @ found.coef - found.rho
+        f = sums_at(Rows.from_dense(X[test]), case, found) - found.rho
         errors.append(100 * np.mean((f > 0) != (y[test] > 0)))
     once, exact = rows["lasvm×1"], rows["smo"]
     assert once["train/test"] == "320/80"

@@ -12,7 +12,7 @@ import reproduce
 import reproduce_sbp
 from click.testing import CliRunner
 from data_files import write_points
-from oracle import dense_kernel, kernel_matrix, optimum
+from oracle import kernel_matrix, optimum, sums_at
 from zoo import points, problem
 
 from svmkit import solvers
@@ -51,7 +51,7 @@ def exact_error(train: tuple[Floats, Floats], test: tuple[Floats, Floats], kerne
     case = replace(problem(*train, kernel, C), bias=bias)
     smo = solvers.solver("smo")
     found = run(smo, case, smo.Options(), eps=1e-6).solution
-    f = dense_kernel(Rows.from_dense(test[0]), found.basis, kernel) @ found.coef - found.rho
+    f = sums_at(Rows.from_dense(test[0]), case, found) - found.rho
     return float(np.mean(f * test[1] <= 0))
 
 
@@ -121,7 +121,7 @@ def test_pegasos_tables_say_what_is_so(tmp_path: Path, monkeypatch: pytest.Monke
         average = "none" if row["result"] == "last iterate" else "step"
         asked = pegasos.Options(batch=8000, epochs=1e9, average=average)
         limits = Limits(max_iter=int(row["T"]))
-        w = run(pegasos, case, asked, eps=1e-300, limits=limits).solution.basis.to_dense()[0, 1:]
+        w = run(pegasos, case, asked, eps=1e-300, limits=limits).solution.own.to_dense()[0, 1:]
         over = 100 * ((w @ w / 2 + case.upper @ np.maximum(0.0, 1 - y * (X @ w))) / best - 1)
         assert [float(row["ours %, mean"]), float(row["largest"])] == pytest.approx([over, over], abs=1e-3)
         assert row["verdict"] == ("holds" if over <= float(row["claim %"]) else "does not hold")

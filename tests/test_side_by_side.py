@@ -28,7 +28,7 @@ from svmkit.problem import Solution
 from svmkit.solvers import looks, smo
 from svmkit.solvers.base import SolverResult
 from svmkit.trace import Progress, Status
-from svmkit.trained import Part, time_spent, trained_alone
+from svmkit.trained import Part, Trained, time_spent
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -352,9 +352,9 @@ def test_a_model_ends_as_the_worst_of_its_machines(
 
 def test_time_is_counted_once() -> None:
     """0–2 and 1–4 overlap, 3–3.5 lies within, 5–6 stands alone."""
-    nothing = Solution(Rows.from_dense(np.empty((0, 1))), np.arange(0), np.empty(0), 0.0)
+    nothing = Solution(np.arange(0), np.empty(0), 0.0)
     machines: list[Part] = [
-        trained_alone(nothing.basis, np.arange(0), SolverResult(nothing, Status.CONVERGED, UNKNOWN, 0, 0, seconds), since_s)
+        Trained(np.arange(0), SolverResult(nothing, Status.CONVERGED, UNKNOWN, 0, 0, seconds), since_s)
         for since_s, seconds in ((1.0, 3.0), (0.0, 2.0), (3.0, 0.5), (5.0, 1.0))
     ]
     assert time_spent(machines) == 5.0

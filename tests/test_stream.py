@@ -359,7 +359,7 @@ def test_naive_sums_of_rows_and_weights(labels: Any, multiclass: str) -> None:
         state = solver.start_stream(Stream(machines.kernel, 1.0, None, "none"), solver.Options(), CONFIG.eps, CONFIG.seed)
         solver.extend(state, dataset.rows.take(own), np.where(y[own] == labels[first], 1.0, -1.0), np.ones(len(own)))
         one = solver.solution(state)
-        expected = cross_apply(dataset.rows, one.basis, machines.kernel, one.coef[:, None])[:, 0] - one.rho
+        expected = cross_apply(dataset.rows, one.own, machines.kernel, one.coef[:, None])[:, 0] - one.rho
         np.testing.assert_allclose(values[:, column], expected, atol=1e-10)
 
 

@@ -315,7 +315,7 @@ def _same(one: Run, other: Run) -> bool:
 
     def outcome(run: Run) -> tuple[int, float, bytes, bytes, bytes]:
         found = run.result.solution
-        return run.result.steps, found.rho, found.coef.tobytes(), found.origin.tobytes(), found.basis.data.tobytes()
+        return run.result.steps, found.rho, found.coef.tobytes(), found.origin.tobytes(), found.own.data.tobytes()
 
     return outcome(one) == outcome(other)
 

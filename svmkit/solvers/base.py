@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite, isnan
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from svmkit.clock import Clock
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
-from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream
+from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream, as_expansion
 from svmkit.solvers.looks import Looks
 from svmkit.solvers.stops import Patience, Stops
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -31,6 +31,8 @@ from svmkit.trace import Limits, Progress, Status, TraceRow
 CALL_S = 0.05
 #: The certificate's gap may be larger than the solver's by this share: sums are added in another order.
 _ROUNDING = 1e-6
+#: f = 0.
+_NOTHING = as_expansion(np.zeros(0), 0.0)
 
 
 class Solver(Protocol):
@@ -67,9 +69,9 @@ class Solver(Protocol):
 class OnlineSolver(Solver, Protocol):
     """A solver that also learns from a stream. A state of its own making serves ``extend``, ``progress`` and ``solution``.
 
-    It has no rows to point at, so its basis rows are the state's own and ``origin`` is −1. It may offer ``finish(state, budget)
-    → Progress``, the work of at most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is
-    valid before. And ``begin_pass(state)``, where it has to know that the examples come again, from the first.
+    It has no rows to point at, so its basis rows are its own. It may offer ``finish(state, budget) → Progress``, the work of at
+    most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is valid before. And
+    ``begin_pass(state)``, where it has to know that the examples come again, from the first.
     """
 
     def start_stream(self, stream: Stream, options: Any, eps: float, seed: int) -> Any:
@@ -148,7 +150,9 @@ class Together(Protocol):
 
 @dataclass(frozen=True)
 class SolverResult:
-    """What a run ends with. ``seconds`` is the fit alone; ``report`` what ``report(state)`` says where a solver has that."""
+    """What a run ends with; the solution is without its responses. ``seconds`` is the fit alone; ``report`` what
+    ``report(state)`` says where a solver has that.
+    """
 
     solution: Solution
     status: Status
@@ -302,12 +306,12 @@ def run(
     if _in_numbers(found):
         certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
     else:  # kernel values overflowed, of which a gap of nan tells the user; f = 0 can be written and read
-        found = _nothing(problem)
+        found = _NOTHING
     if certificate is None:  # given up, and the model wanted all the same
         status, certificate = Status.INTERRUPTED, UNKNOWN
     looks.record(seconds, progress, found, certificate)
     return SolverResult(
-        solution=found,
+        solution=replace(found, responses=None),
         status=verdict(status, certificate, eps, problem.upper) if solver.EXACT else of_a_gap(status, certificate, eps),
         certificate=certificate,
         steps=progress.steps,
@@ -319,10 +323,9 @@ def run(
 
 
 def _not_begun(problem: Problem, status: Status, looks: Looks) -> SolverResult:
-    found, y, upper = _nothing(problem), problem.y, problem.upper
-    certificate = certify_nothing(np.array([0]), y, upper, problem.kernel, problem.bias).of(0)
-    looks.record(0.0, Progress(0, 0), found, certificate)
-    return SolverResult(found, status, certificate, 0, 0, 0.0, tuple(looks.rows))
+    certificate = certify_nothing(np.array([0]), problem.y, problem.upper, problem.kernel, problem.bias).of(0)
+    looks.record(0.0, Progress(0, 0), _NOTHING, certificate)
+    return SolverResult(_NOTHING, status, certificate, 0, 0, 0.0, tuple(looks.rows))
 
 
 def not_begun(machines: Several, kernel: Kernel, bias: Bias) -> SeveralEnded:
@@ -387,10 +390,4 @@ def is_close(gap: Any, eps: float, upper: Any) -> Any:
 
 
 def _in_numbers(found: Solution) -> bool:
-    return bool(isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.basis.data).all())
-
-
-def _nothing(problem: Problem) -> Solution:
-    """f = 0."""
-    none = np.arange(0)
-    return Solution(basis=problem.rows.take(none), origin=none, coef=np.zeros(0), rho=0.0)
+    return bool(isfinite(found.rho) and np.isfinite(found.coef).all() and np.isfinite(found.own.data).all())

@@ -28,7 +28,7 @@ from svmkit.engine.kernels import Engine, stream_engine
 from svmkit.engine.slots import ALPHA, GRADIENT, LOWER, ROW, UPPER
 from svmkit.engine.support import SupportSet
 from svmkit.errors import UsageError
-from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream
+from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem, Solution, Stream, of_other_rows
 from svmkit.solvers import smo
 from svmkit.solvers.base import refused_bias
 from svmkit.solvers.lasvm_selection import SELECTIONS, Selection
@@ -166,13 +166,11 @@ def solution(state: State) -> Solution:
     inside = alpha != 0
     row = state.support.slots[ROW, members[inside]]
     order = np.argsort(row)
-    origin = row[order]
-    return Solution(
-        basis=state.rows.take(origin),
-        origin=origin if state.selection is not None else np.full(len(origin), -1),
-        coef=alpha[inside][order],
-        rho=-state.support.bias if state.finishing is None else solution_of(state.finishing).rho,
-    )
+    origin, coef = row[order], alpha[inside][order]
+    rho = -state.support.bias if state.finishing is None else solution_of(state.finishing).rho
+    if state.selection is None:
+        return of_other_rows(state.rows.take(origin), coef, rho)
+    return Solution(origin, coef, rho)
 
 
 def _point(state: State) -> tuple[Floats, Ints]:

@@ -131,7 +131,7 @@ def solution(state: State) -> Solution:
     variables = state.variables
     beta = np.zeros(state.problem.n)
     np.add.at(beta, variables.row, variables.sign * variables.alpha)
-    return as_expansion(state.problem.rows, beta, _rho(state))
+    return as_expansion(beta, _rho(state))
 
 
 @np.errstate(invalid="ignore")  # where kernel values overflow

@@ -329,4 +329,4 @@ def _kernel_solution(state: _Kernel) -> Solution:
     weights = float(state.sums[loops.WEIGHTS])
     if weights > 0:
         beta = beta_sum / weights
-    return as_expansion(state.problem.rows, beta, -float(beta.sum()) * state.constant**2)
+    return as_expansion(beta, -float(beta.sum()) * state.constant**2)

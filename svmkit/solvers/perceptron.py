@@ -176,7 +176,7 @@ def solution(state: _State | stream_steps.State) -> Solution:
     beta, late = _now(state)
     if state.options.average and state.held is None and state.counts[loops.STEPS]:
         beta = beta - late / float(state.counts[loops.STEPS])
-    return as_expansion(state.problem.rows, beta, 0.0)
+    return as_expansion(beta, 0.0)
 
 
 def _now(state: _State) -> tuple[Floats, Floats]:

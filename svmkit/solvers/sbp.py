@@ -236,7 +236,7 @@ def solution(state: _State) -> Solution:
     elif state.done:  # the dual point that said so
         alpha = np.zeros(state.problem.n)
         alpha[state.order] = _dual_factor(state, mean) * mean.alpha
-    return as_expansion(state.problem.rows, coef, rho, alpha=alpha)
+    return as_expansion(coef, rho, alpha=alpha)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------

@@ -192,8 +192,7 @@ def solution(state: _State) -> Solution:
     if _size(state) == state.problem.n and state.bound_at is not None:
         alpha = np.empty(state.problem.n)
         alpha[state.gram.rows] = state.problem.y[state.gram.rows] * state.bound_at / (state.problem.n * state.lam)
-    basis = state.problem.rows.take(origin)
-    return Solution(basis=basis, origin=origin, coef=state.alpha.coef[used], rho=0.0, alpha=alpha)
+    return Solution(origin, state.alpha.coef[used], 0.0, alpha=alpha)
 
 
 # --- the sample -----------------------------------------------------------------------------------------------------------

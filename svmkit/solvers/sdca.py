@@ -172,7 +172,7 @@ class _KernelForm:
         beta = self.variables.current_beta()
         if self.block is not None:
             beta[self.variables.active.number[self.block.place]] = self.block.beta
-        return as_expansion(self.problem.rows, beta, 0.0, responses=self.responses)
+        return as_expansion(beta, 0.0, responses=self.responses)
 
     def _open_block(self) -> _Block:
         """The next variables of the sweep; all at once where their kernel block is held."""

@@ -28,12 +28,11 @@ class Alike(NamedTuple):
 
     def shared_out(self, found: Solution) -> Solution:
         """A solution of ``problem`` as one of ``whole``."""
-        if found.alpha is not None or (found.origin < 0).any():  # w
+        if found.alpha is not None or found.own.n:  # w
             return replace(found, alpha=None if found.alpha is None else self._each(found.alpha))
-        alpha = np.zeros(self.problem.n)
-        alpha[found.origin] = self.problem.y[found.origin] * found.coef
+        alpha = self.problem.y * found.expansion(self.problem.rows)[1]
         responses = None if found.responses is None else found.responses[self.place]
-        return as_expansion(self.whole.rows, self.whole.y * self._each(alpha), found.rho, responses)
+        return as_expansion(self.whole.y * self._each(alpha), found.rho, responses)
 
     def _each(self, alpha: Floats) -> Floats:
         return shared_out(alpha, self.place, self.whole.upper, self.problem.upper)

@@ -156,7 +156,7 @@ def as_w(state: State) -> Solution:
 def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None = None) -> Solution:
     """β of every variable, and rho."""
     coef: Floats = np.bincount(state.variables.row_of, weights=beta, minlength=state.problem.n).astype(np.float64)
-    return as_expansion(state.problem.rows, coef, rho, responses)
+    return as_expansion(coef, rho, responses)
 
 
 def spent(state: State) -> int:

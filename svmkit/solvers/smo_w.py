@@ -99,9 +99,9 @@ def _by_w(problem: Problem, way: Way) -> Solution:
     if way.monomials is None:
         return found
     w = np.zeros(way.monomials.rows.n_features + 1)
-    w[found.basis.indices] = found.basis.data
-    basis = problem.rows.take(way.monomials.pivots)
-    return of_other_rows(basis, way.monomials.expansion(w[1:]), found.rho, found.alpha)
+    w[found.own.indices] = found.own.data
+    own = problem.rows.take(way.monomials.pivots)
+    return of_other_rows(own, way.monomials.expansion(w[1:]), found.rho, found.alpha)
 
 
 def _with_a_dual_point(problem: Problem, found: Solution, own: Certificate, others: tuple[Floats, ...]) -> Solution:

@@ -175,7 +175,7 @@ def solution(state: _State) -> Solution:
         square = float(state.v @ state.Kv)
         alpha = state.v * _search(state, state.Kv, square)[0] if square > 0 else alpha
     dual = None if state.bound_at is None else state.problem.y * state.bound_at / state.lam
-    return as_expansion(state.problem.rows, alpha, 0.0, responses=state.response if state.checks.done else None, alpha=dual)
+    return as_expansion(alpha, 0.0, responses=state.response if state.checks.done else None, alpha=dual)
 
 
 # --- an iteration ---------------------------------------------------------------------------------------------------------

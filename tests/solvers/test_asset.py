@@ -74,7 +74,7 @@ def test_every_step_is_that_of_the_plain_algorithm(name: str, bias: Bias, option
             continue
         found = asset.solution(state)
         dense = np.zeros(len(w))
-        dense[found.basis.indices] = found.basis.data
+        dense[found.own.indices] = found.own.data
         assert dense == pytest.approx(w, rel=1e-7, abs=1e-7 * np.abs(w).max(initial=1e-9))
         assert -found.rho == pytest.approx(b, rel=1e-7, abs=1e-9)
         assert found.alpha == pytest.approx(np.minimum(alpha, weighted.upper), rel=1e-7, abs=1e-7 * alpha.max(initial=1e-9))
@@ -89,7 +89,7 @@ def test_a_scale_that_grows_small_is_taken_up() -> None:
     asset.advance(state, 10**9)
     *_, (w, b, alpha) = naive(case, 1, options)
     found = asset.solution(state)
-    assert found.basis.data == pytest.approx(w[found.basis.indices], rel=1e-7)
+    assert found.own.data == pytest.approx(w[found.own.indices], rel=1e-7)
     assert -found.rho == pytest.approx(b, rel=1e-7)
     assert found.alpha == pytest.approx(np.minimum(alpha, case.upper), rel=1e-7)
 
@@ -102,7 +102,7 @@ def test_an_average_keeps_its_digits_where_lambda_is_tiny() -> None:
     state = asset.start(case, options, 1e-3, seed=4)
     asset.advance(state, 10**9)
     *_, (w, _, _) = naive(case, 4, options)
-    found = asset.solution(state).basis
+    found = asset.solution(state).own
     assert found.data == pytest.approx(w[found.indices], rel=1e-9, abs=1e-9 * np.abs(w).max())
 
 
@@ -146,8 +146,8 @@ def test_a_stream_is_learned_as_by_the_plain_algorithm_however_it_is_cut(bias: B
         assert np.concatenate(decisions) == pytest.approx(before, rel=1e-7, abs=1e-8)
         assert asset.progress(state).steps == 300
         found = asset.solution(state)
-        assert np.append(found.basis.to_dense()[0, 1:], -found.rho) == pytest.approx(averages[-1], rel=1e-7, abs=1e-9)
-        ends.add((found.basis.data.tobytes(), found.rho))
+        assert np.append(found.own.to_dense()[0, 1:], -found.rho) == pytest.approx(averages[-1], rel=1e-7, abs=1e-9)
+        ends.add((found.own.data.tobytes(), found.rho))
     assert len(ends) == 1
 
 
@@ -163,8 +163,8 @@ def test_dense_rows_are_learned_as_sparse_ones(bias: Bias) -> None:
         online = asset.start_stream(Stream(case.kernel, None, 0.01, bias), asset.Options(), 1e-3, seed=2)
         decisions = asset.extend(online, rows, y, np.ones(200))
         w, v = asset.solution(state), asset.solution(online)
-        assert list(w.basis.indices) == list(v.basis.indices) == list(range(1, 31))
-        found.append(np.concatenate([w.basis.data, [w.rho], w.alpha, v.basis.data, [v.rho], decisions]))
+        assert list(w.own.indices) == list(v.own.indices) == list(range(1, 31))
+        found.append(np.concatenate([w.own.data, [w.rho], w.alpha, v.own.data, [v.rho], decisions]))
     assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-12)
 
 

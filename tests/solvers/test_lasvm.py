@@ -124,7 +124,7 @@ def test_a_point_of_both_classes_at_the_begin_does_not_end_all_learning() -> Non
     case = problem(X, np.tile([1.0, -1.0], 31), Kernel(RBF, 1.0), 1.0)
     state = lasvm.start_stream(Stream(case.kernel, 1.0, None, "free"), lasvm.Options(), 1e-3, 0)
     lasvm.extend(state, case.rows, case.y, np.ones(case.n))
-    f = cross_apply(case.rows, lasvm.solution(state).basis, case.kernel, lasvm.solution(state).coef[:, None])[:, 0]
+    f = cross_apply(case.rows, lasvm.solution(state).own, case.kernel, lasvm.solution(state).coef[:, None])[:, 0]
     assert np.mean((f > lasvm.solution(state).rho) == (case.y > 0)) >= 0.95
 
 

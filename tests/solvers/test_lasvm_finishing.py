@@ -146,7 +146,7 @@ def test_sums_that_drown_in_rounding_end_with_w() -> None:
     case = features_of_1e8()
     result = run(lasvm, case, lasvm.Options(), eps=EPS)
     assert result.solution.n_support == 1
-    w = result.solution.basis.to_dense()[0, 1:]
+    w = result.solution.own.to_dense()[0, 1:]
     losses = np.maximum(0.0, 1.0 - case.y * (case.rows.to_dense()[:, 1:] @ w - result.solution.rho))
     assert result.certificate.primal == pytest.approx(0.5 * float(w @ w) + losses.sum(), rel=0.01)
 

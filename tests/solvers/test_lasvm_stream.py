@@ -56,7 +56,7 @@ def test_a_stream_in_chunks_is_the_stream_in_one(name: str, cache_mb: float) -> 
                     pass
             one, other = lasvm.solution(state), lasvm.solution(whole)
             assert one.coef.tobytes() == other.coef.tobytes()
-            assert one.basis.data.tobytes() == other.basis.data.tobytes()
+            assert one.own.data.tobytes() == other.own.data.tobytes()
             assert one.rho == other.rho
             assert (one.origin == -1).all()
         whole, _ = stream_of(case, case.n, lasvm.Options(cache_mb=cache_mb))
@@ -86,7 +86,7 @@ def test_further_passes_go_over_the_examples_outside_the_set(finished: bool) -> 
                 assert sorted(state.place.tolist()) == sorted(naive.S)
     one, other = (lasvm.solution(state) for state in states)
     assert one.coef.tobytes() == other.coef.tobytes()
-    assert one.basis.data.tobytes() == other.basis.data.tobytes()
+    assert one.own.data.tobytes() == other.own.data.tobytes()
 
 
 def test_a_budget_on_a_stream_does_not_depend_on_how_it_is_cut() -> None:
@@ -182,7 +182,7 @@ def test_rows_with_more_features_than_the_first() -> None:
     state = lasvm.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), lasvm.Options(), EPS, 0)
     lasvm.extend(state, narrow, np.array([1.0, -1.0]), np.ones(2))
     lasvm.extend(state, wide, np.array([1.0]), np.ones(1))
-    assert lasvm.solution(state).basis.n_features == 3
+    assert lasvm.solution(state).own.n_features == 3
 
 
 @pytest.mark.parametrize(

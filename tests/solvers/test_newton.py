@@ -114,7 +114,7 @@ def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: 
     for few in (1, 10**9):
         monkeypatch.setattr("svmkit.engine.weighted._FEW_ROWS", few)
         result = run(newton, case, newton.Options(), eps=1e-6)
-        found.append((result.steps, result.solution.basis.data, result.solution.rho))
+        found.append((result.steps, result.solution.own.data, result.solution.rho))
     assert found[0][0] == found[1][0]
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-9)
     assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
@@ -142,9 +142,9 @@ def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bi
         assert [len(some) for some in used] == [*sizes, np.count_nonzero(case.upper)]
         assert all(np.isin(some, more).all() for some, more in pairwise(used))
         found.append(newton.solution(state))
-    assert found[0].basis.data.tobytes() == found[1].basis.data.tobytes()
+    assert found[0].own.data.tobytes() == found[1].own.data.tobytes()
     for one in found:
-        assert one.basis.data == pytest.approx(plain.solution.basis.data, rel=1e-6)
+        assert one.own.data == pytest.approx(plain.solution.own.data, rel=1e-6)
         assert one.rho == pytest.approx(plain.solution.rho, rel=1e-6, abs=1e-6)
 
 
@@ -261,7 +261,7 @@ def test_rows_without_a_cost_do_not_count(bias: Bias) -> None:
     kept = np.flatnonzero(upper)
     fewer = Problem(case.rows.take(kept), case.y[kept], upper[kept], case.kernel, bias)
     some, all_rows = (run(newton, one, newton.Options(), eps=1e-6) for one in (fewer, replace(case, upper=upper)))
-    assert all_rows.solution.basis.data == pytest.approx(some.solution.basis.data, rel=1e-9)
+    assert all_rows.solution.own.data == pytest.approx(some.solution.own.data, rel=1e-9)
     assert all_rows.solution.rho == pytest.approx(some.solution.rho, rel=1e-9)
     assert all_rows.certificate.violation <= 1e-6
 
@@ -274,8 +274,8 @@ def test_dense_rows_have_the_same_optimum_as_sparse_ones(bias: Bias) -> None:
     found = []
     for rows in (Rows.from_dense(X), dense_rows(X)):
         result = run(newton, Problem(rows, y, upper, Kernel(LINEAR), bias), newton.Options(), eps=1e-6).solution
-        assert list(result.basis.indices) == list(range(1, 13))
-        found.append(np.append(result.basis.data, result.rho))
+        assert list(result.own.indices) == list(range(1, 13))
+        found.append(np.append(result.own.data, result.rho))
     assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
@@ -284,8 +284,8 @@ def test_feature_numbers_may_be_far_apart() -> None:
     far = np.array([0, 7, 1000, 10**6, 2 * 10**9], dtype=np.int32)
     rows = case.rows._replace(indices=far[case.rows.indices], n_features=int(far[-1]))
     near, wide = (run(newton, replace(case, rows=one), newton.Options(), eps=1e-3).solution for one in (case.rows, rows))
-    assert (wide.basis.indices == far[near.basis.indices]).all()
-    assert wide.basis.data.tobytes() == near.basis.data.tobytes()
+    assert (wide.own.indices == far[near.own.indices]).all()
+    assert wide.own.data.tobytes() == near.own.data.tobytes()
 
 
 def test_a_stopped_run_has_the_point_it_came_to() -> None:
@@ -338,7 +338,7 @@ def test_a_stalled_run_keeps_the_least_primal_objective_it_came_by(bias: Bias) -
         newton._keep(state)
     newton._stall(state)
     found = newton.solution(state)
-    np.testing.assert_array_equal(found.basis.data, w[1:])
+    np.testing.assert_array_equal(found.own.data, w[1:])
     assert (newton.primal(state), found.rho) == (best, -b)
     assert certify(state.problem, found).primal == pytest.approx(best, rel=1e-12)
 
@@ -361,7 +361,7 @@ def test_a_cost_whose_square_is_no_double(bias: Bias) -> None:
     """Ends without a traceback, and with a model of numbers."""
     X, y = points(100, 3, seed=2, noise=0.3)
     found = run(newton, replace(problem(X, y, Kernel(LINEAR), 1e155), bias=bias), newton.Options(), eps=1e-3)
-    assert np.isfinite(found.solution.basis.data).all()
+    assert np.isfinite(found.solution.own.data).all()
     assert np.isfinite(found.solution.rho)
 
 

@@ -50,7 +50,7 @@ def examples(n: int = N, d: int = 6) -> tuple[Rows, Floats, Floats]:
 
 
 def values_at(found: Solution, rows: Rows, kernel: Kernel) -> Floats:
-    return cross_apply(rows, found.basis, kernel, found.coef[:, None])[:, 0] - found.rho
+    return cross_apply(rows, found.own, kernel, found.coef[:, None])[:, 0] - found.rho
 
 
 def test_every_solver_here_takes_some_kernel() -> None:
@@ -118,7 +118,7 @@ def test_the_solution_stands_on_its_own(name: str, kernel: Kernel) -> None:
     module.extend(state, rows, y, weight)
     found = module.solution(state)
     assert (found.origin == -1).all()
-    assert found.basis.n == len(found.coef) == len(found.origin) <= N
+    assert found.own.n == len(found.coef) == len(found.origin) <= N
     assert np.isfinite(found.coef).all()
     module.extend(state, rows, y, weight)
     again = module.solution(state)
@@ -236,7 +236,7 @@ def test_pegasos_equals_the_algorithm_written_plainly(options: dict[str, Any], f
         found = pegasos.solution(state)
         w = np.zeros(X.shape[1] + 1)
         if found.n_support:
-            w[found.basis.indices] = found.basis.data
+            w[found.own.indices] = found.own.data
         np.testing.assert_allclose(w[1:], expected[:-1], rtol=1e-8, atol=1e-9 * max(np.abs(expected).max(), 1e-300))
         assert found.rho == pytest.approx(-constant * expected[-1], rel=1e-8)
     assert pegasos.progress(state).steps == N
@@ -256,8 +256,8 @@ def test_hashed_features_have_places_as_they_come(name: str) -> None:
         g = module.extend(far_state, far.part(first, last), y[first:last], weight[first:last])
         assert f.tobytes() == g.tobytes()
     near, found = module.solution(near_state), module.solution(far_state)
-    assert found.basis.data.tobytes() == near.basis.data.tobytes()
-    assert (found.basis.indices == near.basis.indices.astype(np.int64) * 300_000_000 // 2).all()
+    assert found.own.data.tobytes() == near.own.data.tobytes()
+    assert (found.own.indices == near.own.indices.astype(np.int64) * 300_000_000 // 2).all()
 
 
 def test_wide_rows_among_narrow_ones_change_no_bit_by_cuts() -> None:
@@ -310,7 +310,7 @@ def test_a_stream_of_raw_data_goes_on_and_ends_in_numbers(name: str, scale: floa
         X, y = points(30, 3, seed=seed)
         module.extend(state, Rows.from_dense(X * scale), y, np.ones(30))
     found = module.solution(state)
-    assert np.isfinite([found.rho, *found.coef, *found.basis.data]).all()
+    assert np.isfinite([found.rho, *found.coef, *found.own.data]).all()
 
 
 def test_examples_that_do_not_fill_a_batch_are_part_of_the_solution() -> None:
@@ -323,7 +323,7 @@ def test_examples_that_do_not_fill_a_batch_are_part_of_the_solution() -> None:
         pegasos.extend(state, rows.part(0, 10), y[:10], w[:10])
     found = pegasos.solution(asked)
     pegasos.finish(ended, 10**9)
-    assert np.array_equal(found.basis.to_dense(), pegasos.solution(ended).basis.to_dense())
+    assert np.array_equal(found.own.to_dense(), pegasos.solution(ended).own.to_dense())
     pegasos.extend(asked, rows.part(10, 25), y[10:], w[10:])
     pegasos.extend(whole, rows, y, w)
-    assert np.array_equal(pegasos.solution(asked).basis.to_dense(), pegasos.solution(whole).basis.to_dense())
+    assert np.array_equal(pegasos.solution(asked).own.to_dense(), pegasos.solution(whole).own.to_dense())

@@ -104,7 +104,7 @@ def test_every_linear_step_is_that_of_the_plain_algorithm(name: str, bias: Bias)
                 found = pegasos.solution(state)
                 w = X.T @ beta
                 dense = np.zeros(len(w))
-                dense[found.basis.indices] = found.basis.data
+                dense[found.own.indices] = found.own.data
                 assert dense == pytest.approx(w, rel=1e-6, abs=1e-7 * np.abs(w).max() + 1e-12 * np.abs(beta).max())
                 rho = -0.49 * beta.sum() * (bias == "free")
                 assert found.rho == pytest.approx(rho, rel=1e-6, abs=1e-7 * np.abs(beta).max())
@@ -124,7 +124,7 @@ def test_an_average_keeps_its_digits_where_lambda_is_tiny(average: str) -> None:
     pegasos.advance(state, 2000)
     *_, (beta, _, _) = islice(naive(case, kernel_matrix(case), 4, options), 2000)
     w = case.rows.to_dense().T @ beta
-    found = pegasos.solution(state).basis
+    found = pegasos.solution(state).own
     assert found.data == pytest.approx(w[found.indices], rel=1e-9, abs=1e-9 * np.abs(w).max())
 
 
@@ -204,7 +204,7 @@ def test_a_linear_run_is_looked_at_where_an_epoch_ends(batch: int, steps: int, m
 def test_w_of_features_with_huge_numbers_keeps_their_names() -> None:
     case = replace(named("sparse, linear"), bias="none")
     far = replace(case, rows=case.rows._replace(indices=case.rows.indices + 2_000_000_000, n_features=2_000_000_300))
-    near, there = (run(pegasos, p, pegasos.Options(), eps=1e-9).solution.basis for p in (case, far))
+    near, there = (run(pegasos, p, pegasos.Options(), eps=1e-9).solution.own for p in (case, far))
     assert np.array_equal(near.indices + 2_000_000_000, there.indices)
     assert near.data.tobytes() == there.data.tobytes()
 

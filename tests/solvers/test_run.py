@@ -89,7 +89,7 @@ def scripted(
 
     def solution(state: State) -> Solution:
         nobody = np.empty(0, np.int64)
-        return Solution(state.problem.rows.take(nobody), nobody, np.empty(0), float(state.steps))
+        return Solution(nobody, np.empty(0), float(state.steps))
 
     return SimpleNamespace(EXACT=False, BIASES=("free", "none"), start=start, advance=advance, solution=solution)
 
@@ -135,7 +135,7 @@ def test_what_a_run_held_is_gone_before_its_certificate(monkeypatch: pytest.Monk
 def test_a_solver_that_goes_by_its_gap_is_held_to_the_certificates(case: Problem, status: Status) -> None:
     """It says that it is done, at f = 0; with an indefinite kernel that is neither true nor untrue."""
     solver = scripted(end=3, done=True)
-    solver.solution = lambda state: as_expansion(case.rows, np.zeros(case.n), 0.0, alpha=case.upper)
+    solver.solution = lambda state: as_expansion(np.zeros(case.n), 0.0, alpha=case.upper)
     result = base.run(solver, case, None, eps=1e-3)
     assert result.status is status
     assert (result.certificate.gap <= 1e-3 * result.certificate.primal) == (status is Status.CONVERGED)
@@ -302,7 +302,7 @@ def test_a_row_is_the_certificate_of_that_moment() -> None:
     go(scripted(end=50), on_trace=rows.append)
     nobody = np.empty(0, np.int64)
     for row in rows:
-        found = Solution(CASE.rows.take(nobody), nobody, np.empty(0), float(row.steps))
+        found = Solution(nobody, np.empty(0), float(row.steps))
         certificate = certify(CASE, found)
         assert (row.primal, row.dual, row.violation) == (certificate.primal, certificate.dual, certificate.violation)
         assert row.kernel_evaluations == 10 * row.steps

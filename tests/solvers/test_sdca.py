@@ -238,7 +238,7 @@ def test_w_is_that_of_its_alpha(shrinking: bool) -> None:
         assert (found.alpha >= 0).all()
         assert (found.alpha <= problem.upper).all()
         w = (problem.y * found.alpha) @ problem.rows.to_dense()
-        np.testing.assert_allclose(found.basis.to_dense()[0], w, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.own.to_dense()[0], w, rtol=1e-9, atol=1e-12)
     assert progress.done
     certificate = certify(problem, found)
     assert 0 <= certificate.gap <= 1e-4 * certificate.primal
@@ -295,7 +295,7 @@ def test_hashed_features_come_back_under_their_own_numbers() -> None:
     problem = large(60, kernel=Kernel(LINEAR))
     places = np.array([0, 5, 900, 10**6, 10**8, 2**31 - 2, 2**31 - 1], dtype=np.int32)
     hashed = replace(problem, rows=problem.rows._replace(indices=places[problem.rows.indices], n_features=2**31 - 1))
-    one, other = (run(sdca, case, sdca.Options(), eps=1e-4).solution.basis for case in (problem, hashed))
+    one, other = (run(sdca, case, sdca.Options(), eps=1e-4).solution.own for case in (problem, hashed))
     assert np.array_equal(places[one.indices], other.indices)
     assert np.array_equal(one.data, other.data)
     assert other.n_features == 2**31 - 1

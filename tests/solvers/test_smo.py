@@ -137,7 +137,7 @@ def test_of_a_matrix_that_is_not_symmetric_the_model_is_certified_and_not_the_tr
     X, y = rng.normal(size=(n, 3)), np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = zoo.precomputed(X @ X.T + 0.3 * rng.normal(size=(n, n)), y, 10.0)
     result = solve(smo, problem, smo.Options(), eps=1e-3, limits=Limits(max_iter=20_000))
-    fresh = certify(problem, replace(result.solution, responses=None))
+    fresh = certify(problem, result.solution)
     assert result.certificate.violation == pytest.approx(fresh.violation, abs=1e-9)
     assert result.certificate.primal == pytest.approx(fresh.primal, rel=1e-9)
     assert (result.status is Status.CONVERGED) <= (fresh.violation <= 1e-3)

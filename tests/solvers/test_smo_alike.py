@@ -93,7 +93,7 @@ def test_the_answer_is_as_good_as_that_of_each_example_alone(
     solution = found.solution
     assert found.status is Status.CONVERGED
     assert found.certificate.violation <= 1e-3
-    fresh = certify(case, replace(solution, responses=None))
+    fresh = certify(case, solution)
     assert_allclose([fresh.primal, fresh.dual], [found.certificate.primal, found.certificate.dual], rtol=1e-9)
     if (solution.origin >= 0).all():
         alpha = case.y[solution.origin] * solution.coef
@@ -161,7 +161,7 @@ def test_w_has_the_shared_out_alpha_beside_it() -> None:
     alpha = 0.3 * made.problem.upper
     w = of_other_rows(made.problem.rows.take(np.arange(1)), np.ones(1), 0.5, alpha)
     shared = made.shared_out(w)
-    assert shared.basis is w.basis
+    assert shared.own is w.own
     assert shared.alpha is not None
     assert_allclose(np.bincount(made.place, shared.alpha), alpha, rtol=1e-11)
     assert made.shared_out(replace(w, alpha=None)).alpha is None

@@ -115,8 +115,8 @@ def test_where_sums_over_support_vectors_drown_w_is_the_solution(bias: str) -> N
     found = solve(smo, far, smo.Options(), eps=1e-3)
     assert found.status in (Status.CONVERGED, Status.STALLED)
     assert found.solution.n_support == 1
-    f = oracle.dense_kernel(far.rows, found.solution.basis, far.kernel) @ found.solution.coef - found.solution.rho
-    w2 = float(found.solution.basis.data @ found.solution.basis.data)
+    f = oracle.sums_at(far.rows, far, found.solution) - found.solution.rho
+    w2 = float(found.solution.own.data @ found.solution.own.data)
     primal = 0.5 * w2 + float(far.upper @ np.maximum(0.0, 1.0 - y * f))
     assert primal == pytest.approx(found.certificate.primal, rel=1e-9)
     if bias == "free":  # then the offset changes nothing

@@ -117,7 +117,7 @@ def test_a_stalled_run_whose_sums_drown_ends_with_the_w_that_is_certified(bias: 
     X += 1e7
     found = solve(smo, replace(zoo.problem(X, y, Kernel(LINEAR), 1.0), bias=bias), smo.Options(), eps=1e-3)
     assert found.status is Status.STALLED
-    w = (found.solution.coef @ found.solution.basis.to_dense()).astype(np.longdouble)[1:]  # features count from 1
+    w = (found.solution.coef @ found.solution.own.to_dense()).astype(np.longdouble)[1:]  # features count from 1
     f = X.astype(np.longdouble) @ w - np.longdouble(found.solution.rho)
     primal = 0.5 * w @ w + np.maximum(0, 1 - y * f).sum()
     assert float(primal) == pytest.approx(found.certificate.primal, rel=1e-5)
