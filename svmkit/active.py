@@ -7,6 +7,7 @@ goes the same way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -20,6 +21,7 @@ from svmkit.data import Dataset, Ints, stack
 from svmkit.errors import DataError, UsageError
 from svmkit.model import Model, answers
 from svmkit.pairs import bias_of, check_type, costs, kernel_of, refuse_huge_values, usable_examples, with_bias
+from svmkit.parallel import unless
 from svmkit.problem import Problem
 from svmkit.solvers import solver_with
 from svmkit.solvers.base import Solver, finish, options_of, refusal
@@ -29,6 +31,8 @@ from svmkit.trained import uncertified
 
 #: Labels at which the held-out error is looked at first; then at √2 times as many, and so on.
 _FIRST_LOOK = 8
+#: How long the held-out error is still waited for once the learning is interrupted.
+_PATIENCE_S = 1.0
 
 
 class ActiveSolver(Solver, Protocol):
@@ -243,9 +247,16 @@ class _Course:
     def tell(self) -> ActiveRow:
         """Tells how things are."""
         progress, holdout = self.progress(), self.holdout
-        error = float("nan")
+        error = math.nan
         if holdout is not None:
-            error = float(np.mean(answers(self.learner.model(), holdout.rows) != holdout.classes))
+            with self.clock.stopped():
+                error = self._error_on(holdout)
         row = ActiveRow(self.clock.seconds(), self.labels, error, progress.kernel_evaluations, progress.n_support)
         self.on_row(row)
         return row
+
+    def _error_on(self, holdout: Dataset) -> float:
+        """The held-out error; nan where the learning is interrupted and that takes long."""
+        model = self.learner.model()
+        wrong = unless(self.interrupted, lambda: answers(model, holdout.rows) != holdout.classes, _PATIENCE_S)
+        return math.nan if wrong is None else float(wrong.mean())

@@ -10,6 +10,7 @@ import contextvars
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -184,11 +185,12 @@ class _GivenUp(Exception):
     pass
 
 
-def unless(given_up: Callable[[], bool], work: Callable[[], T]) -> T | None:
-    """``work()``, attended; None once ``given_up()``, which is asked ten times a second."""
+def unless(given_up: Callable[[], bool], work: Callable[[], T], patience_s: float = 0.0) -> T | None:
+    """``work()``, attended; None once ``given_up()``, which is asked ten times a second, but not within ``patience_s``."""
+    until = time.monotonic() + patience_s
 
     def poll() -> None:
-        if given_up():
+        if given_up() and time.monotonic() >= until:
             raise _GivenUp
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from zoo import points
 
-from svmkit import active
+from svmkit import active, parallel
 from svmkit.active import ActiveResult, Learner, learn_pool
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows
@@ -233,6 +234,25 @@ def test_held_out_errors_are_told_at_root_two_times_as_many() -> None:
     assert [row.labels for row in told] == [8, 11, 15, 21, 29, 40]
     assert found.last.holdout_error == np.mean(answers(found.model, holdout.rows) != known)
     assert told[-1] == found.last
+
+
+def test_a_held_out_error_that_takes_long_is_given_up_where_learning_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still meanwhile."""
+
+    def slow(*_: Any) -> Any:
+        for _ in range(100):
+            time.sleep(0.1)
+            parallel.stay()
+        return np.ones(100)
+
+    monkeypatch.setattr(active, "answers", slow)
+    other, known = examples(100, seed=6)
+    began = time.monotonic()
+    found, _ = course(max_labels=20, holdout=replace(other, y=known), interrupted=lambda: time.monotonic() > began + 0.1)
+    assert time.monotonic() - began < 5
+    assert found.status is Status.INTERRUPTED
+    assert np.isnan(found.last.holdout_error)
+    assert found.last.seconds < 0.5
 
 
 def test_models_have_the_labels_and_their_classes() -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from svmkit.solvers.base import SolverResult
     from svmkit.trace import Status
 
+#: How long the held-out error is still waited for once a signal has come.
+_PATIENCE_S = 1.0
 #: Statuses of a training that ran to its own end, in words.
 _ENDS = {"CONVERGED": "converged", "COMPLETED": "completed"}
 
@@ -77,15 +79,26 @@ def ended(status: Status) -> str:
 def held_out(values: dict[str, Any], error: float, n: int) -> str:
     """Adds the error on ``n`` held-out examples to ``values``; the same in words, to go on with the line."""
     values |= {"holdout_error": error, "holdout_n": n}
+    if math.isnan(error):
+        return "; no held-out error (it would have taken long)"
     return f"; held-out error {100 * error:.4g} % of {n:,}"
 
 
-def error_on(model: Model, data: Dataset) -> float:
-    """The share of ``data`` that the model, a classifier, answers wrongly; labels are cut to integers, as training does."""
+def error_on(model: Model, data: Dataset, stop: Interrupts, reporter: Reporter) -> float:
+    """The share of ``data`` that the model, a classifier, answers wrongly; labels are cut to integers, as training does.
+
+    nan where a signal has come and that takes long.
+    """
     from svmkit.metrics import error
     from svmkit.model import answers
+    from svmkit.parallel import unless
 
-    return error(data.classes, answers(model, data.rows))
+    def given_up() -> bool:
+        reporter.doing(f"the error on {data.n:,} held-out examples")
+        return stop.interrupted()
+
+    found = unless(given_up, lambda: error(data.classes, answers(model, data.rows)), _PATIENCE_S)
+    return math.nan if found is None else found
 
 
 def to_json(report: dict[str, Any]) -> str:

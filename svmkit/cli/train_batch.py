@@ -49,7 +49,7 @@ def train_batch(
             if result.status is Status.INTERRUPTED and result.steps == 0 and not result.has_learned:
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
-            _report(result, model, held_out, reported.as_json, reporter)
+            _report(result, model, held_out, reported.as_json, reporter, stop)
     return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
 
 
@@ -106,11 +106,13 @@ def _fit(
         )
 
 
-def _report(result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter) -> None:
+def _report(
+    result: FitResult, path: str, held_out: Dataset | None, as_json: bool, reporter: Reporter, stop: Interrupts
+) -> None:
     values = report.training(result, path) if as_json else {}  # of thousands of machines it would take its time
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
-        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
+        line += report.held_out(values, report.error_on(result.model, held_out, stop, reporter), held_out.n)
     complete = report.complete(result.status)
     report.tell(values, line, complete=complete, as_json=as_json, reporter=reporter)
     if complete and result.trained and not result.has_learned:  # of one class there is no machine

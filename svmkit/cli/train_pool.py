@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -283,7 +284,7 @@ def _learn(
         def on_row(row: ActiveRow) -> None:
             if writer is not None:
                 writer.write(row)
-            if held_out is not None and row.labels > len(known):
+            if held_out is not None and row.labels > len(known) and not math.isnan(row.holdout_error):
                 dialogue.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
 
         def on_label(progress: Progress, labels: int) -> None:

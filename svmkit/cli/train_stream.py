@@ -155,13 +155,13 @@ def train_stream(
                 raise
             if not result.rows and result.status in (Status.COMPLETED, Status.STALLED):  # an older MODEL stays
                 raise DataError(f"{data}: every example has weight 0, none is left to learn; no model was written")
-        came, said = result.rows // (asked.passes or 1), asked.n_rows
-        if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
-            what = f"{came:,} examples of weight above 0 came, --rows said {said:,}"
-            reporter.warn(f"{what}; where C is related to λ, it is by what --rows said")
-        if result.rows:
-            report.warn_of_missing(result.missing, reporter)
-        _report(result, asked, saved, held_out, reported.as_json, reporter)
+            came, said = result.rows // (asked.passes or 1), asked.n_rows
+            if said is not None and came != said and result.status in (Status.COMPLETED, Status.STALLED):
+                what = f"{came:,} examples of weight above 0 came, --rows said {said:,}"
+                reporter.warn(f"{what}; where C is related to λ, it is by what --rows said")
+            if result.rows:
+                report.warn_of_missing(result.missing, reporter)
+            _report(result, asked, saved, held_out, reported.as_json, reporter, stop)
     return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
 
 
@@ -245,7 +245,13 @@ def _errors(row: StreamRow, asked: StreamOptions) -> str:
 
 
 def _report(
-    result: StreamResult, asked: StreamOptions, saved: _Snapshots, held_out: Dataset | None, as_json: bool, reporter: Reporter
+    result: StreamResult,
+    asked: StreamOptions,
+    saved: _Snapshots,
+    held_out: Dataset | None,
+    as_json: bool,
+    reporter: Reporter,
+    stop: Interrupts,
 ) -> None:
     row = result.last
     values: dict[str, Any] = {
@@ -267,5 +273,5 @@ def _report(
     where = "model on stdout" if saved.path == "-" else f"{saved.path} written"
     line += f"; {where if saved.written else 'no model written'}"
     if held_out is not None:
-        line += report.held_out(values, report.error_on(result.model, held_out), held_out.n)
+        line += report.held_out(values, report.error_on(result.model, held_out, stop, reporter), held_out.n)
     report.tell(values, line, complete=report.complete(result.status), as_json=as_json, reporter=reporter)

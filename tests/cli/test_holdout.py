@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from shell import strict_json, svmkit, write_blobs
 
+from svmkit import parallel
 from svmkit.cli.files import set_aside
 from svmkit.cli.progress import Reporter
 from svmkit.config import TrainConfig
@@ -124,3 +128,27 @@ def test_a_model_may_bear_the_name_of_the_fraction(data: Path, tmp_path: Path) -
     for name in ("m", "0.25"):  # in this order: a file of that name would be held out
         assert svmkit("train", "--holdout", "0.25", data, name, cwd=tmp_path).returncode == 0
     assert (tmp_path / "0.25").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.mark.parametrize("mode", [[], ["--stream", "--solver", "lasvm", "-g", "1"]])
+def test_a_held_out_error_that_takes_long_is_given_up_at_a_signal(
+    mode: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after a second of it; the model is written already."""
+
+    def slow(*_: Any) -> Any:
+        time.sleep(1.2)
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):
+            time.sleep(0.1)
+            parallel.stay()
+        return np.ones(60)
+
+    monkeypatch.setattr("svmkit.model.answers", slow)
+    data, began = write_blobs(tmp_path / "d"), time.monotonic()
+    done = svmkit("train", "--json", *mode, "--holdout", data, data, tmp_path / "m")
+    assert time.monotonic() - began < 8
+    assert done.returncode == 130
+    assert strict_json(done.stdout)["holdout_error"] is None
+    assert "/m written; no held-out error (it would have taken long)\n" in done.stderr
+    assert (tmp_path / "m").exists()
