@@ -77,12 +77,13 @@ def _measured(
 
     from svmkit import maps
     from svmkit.engine import rng
-    from svmkit.maps.quality import errors, kernel_matrix
+    from svmkit.maps.quality import errors, kernel_matrix, norms
     from svmkit.pairs import kernel_of
 
     rows, kernel = dataset.rows, kernel_of(config, dataset.n_features)
     some = rows.take(np.sort(rng.permutation(config.seed, _SAMPLE, rows.n)[:sample]))
     K = kernel_matrix(some, kernel)
+    whole = reporter.during("the kernel matrix is measured", partial(norms, K))
     for name, settings in _kinds(config, kernel.indefinite):
         for dim in dims:
             if settings["map"] == "nystroem" and dim > rows.n:
@@ -92,7 +93,7 @@ def _measured(
             except TooLargeError as error:
                 reporter.warn(f"{name} is left out with {dim} features: {error}")
                 continue
-            found = reporter.during(f"{name} with {dim} features is measured", partial(errors, made, some, K))
+            found = reporter.during(f"{name} with {dim} features is measured", partial(errors, made, some, K, whole))
             yield {"map": name, "dim": dim, "features": made.dim, **found._asdict()}
 
 

@@ -13,8 +13,8 @@ from svmkit.maps.landmarks import refuse_overflow
 from svmkit.problem import Kernel
 
 
-class Errors(NamedTuple):
-    """‖K − ΦΦᵀ‖ / ‖K‖ over the sample: largest eigenvalue in size, and root of the sum of squares."""
+class Norms(NamedTuple):
+    """Of a symmetric matrix: largest eigenvalue in size, and root of the sum of squares."""
 
     spectral: float
     frobenius: float
@@ -28,18 +28,21 @@ def kernel_matrix(rows: Rows, kernel: Kernel) -> Floats:
     return K
 
 
-def errors(feature_map: FeatureMap, sample: Rows, K: Floats) -> Errors:
-    """The errors on the rows of ``sample``, whose kernel matrix is ``K``; O(m³) for m rows.
+def norms(matrix: Floats) -> Norms:
+    """O(m³) for m rows."""
+    return Norms(float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0)), float(np.linalg.norm(matrix)))
+
+
+def errors(feature_map: FeatureMap, sample: Rows, K: Floats, whole: Norms) -> Norms:
+    """‖K − ΦΦᵀ‖ / ‖K‖ on the rows of ``sample``, whose kernel matrix is ``K``, with the norms ``whole``.
 
     Raises DataError where features overflow single precision.
     """
     mapped = feature_map.transform(sample)
     refuse_infinite(mapped, lambda row: "an example of the sample")
     features = mapped.astype(np.float64)
-    missed = K - features @ features.T
-    largest = [float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0)) for matrix in (missed, K)]
-    sizes = [float(np.linalg.norm(matrix)) for matrix in (missed, K)]
-    return Errors(_ratio(*largest), _ratio(*sizes))
+    missed = norms(K - features @ features.T)
+    return Norms(*map(_ratio, missed, whole))
 
 
 def _ratio(missed: float, whole: float) -> float:

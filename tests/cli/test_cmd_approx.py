@@ -19,7 +19,7 @@ from svmkit.io import chunks
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.map_file import read_map
 from svmkit.maps import quality
-from svmkit.maps.quality import errors
+from svmkit.maps.quality import errors, norms
 from svmkit.problem import RBF, Kernel
 
 OPTIONS = {"fourier": ("--map", "fourier", "-g", "0.5"), "nystroem": ("--map", "nystroem", "-g", "0.5")}
@@ -102,6 +102,13 @@ def test_the_sample_of_a_report_is_drawn_by_the_seed(data: Path, monkeypatch: py
     assert [np.array_equal(rows, seen[0]) for rows in seen] == [True, False, True]
 
 
+def test_a_report_takes_the_norms_of_the_kernel_matrix_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, norms = [], quality.norms
+    monkeypatch.setattr(quality, "norms", lambda matrix: measured.append(matrix) or norms(matrix))
+    report = svmkit("approx", "--report", "--json", "-q", "-g", "0.5", "--dims", "5,10", "--sample", "20", data)
+    assert len(measured) == 1 + len(strict_json(report.stdout)["errors"])
+
+
 def test_a_report_tells_the_number_of_features_that_a_map_has(data: Path) -> None:
     """A linear kernel of four features has rank 4."""
     options = ("approx", "--report", "-t", "0", "--dims", "2,20", "-q")
@@ -137,7 +144,7 @@ def test_errors_are_those_of_the_matrices() -> None:
         {"map": "fourier", "version": 1, "gamma": 0.5, "dim": 30, "seed": 1, "orthogonal": False, "n_features": 3}
     )
     K, phi = dense_kernel(rows, rows, kernel), made.transform(rows).astype(np.float64)
-    found = errors(made, rows, K)
+    found = errors(made, rows, K, norms(K))
     assert np.isclose(found.spectral, np.linalg.norm(K - phi @ phi.T, 2) / np.linalg.norm(K, 2))
     assert np.isclose(found.frobenius, np.linalg.norm(K - phi @ phi.T) / np.linalg.norm(K))
 

@@ -160,7 +160,7 @@ def test_a_map_of_no_landmarks_comes_back_too() -> None:
     blank = Rows.from_dense(np.zeros((3, 2)))
     again = maps.from_dict(json.loads(json.dumps(nystroem.fit(blank, Kernel(LINEAR), 2, seed=0).to_dict())))
     assert again.transform(some_rows()).shape == (120, 0)
-    assert quality.errors(again, blank, np.zeros((3, 3))) == (0.0, 0.0)
+    assert quality.errors(again, blank, np.zeros((3, 3)), quality.norms(np.zeros((3, 3)))) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("choice", ["uniform", "kmeans", "pivoted"])
