@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: Down: what is measured; across: against what.
 _ROWS = (("holdout_error", "held-out error (%)", 100.0), ("above", "relative suboptimality", 1.0))
 _COLUMNS = (("kernel_evaluations", "kernel evaluations"), ("seconds", "seconds of training"))
+#: What lies higher is drawn so high: margins and ticks of a logarithmic axis that ended near the largest double would overflow.
+_HIGHEST = 1e100
 
 
 def picture(runs: Sequence[Run]) -> bytes:
@@ -38,7 +40,7 @@ def picture(runs: Sequence[Run]) -> bytes:
                 panel.text(0.5, 0.5, "not known", ha="center", va="center", transform=panel.transAxes)
                 continue
             panel.set_xscale("log")
-            if y == "above":
+            if y == "above" and any((line.get_ydata() > 0).any() for line in panel.get_lines()):
                 panel.set_yscale("log", nonpositive="mask")
     handles, labels = max((panel.get_legend_handles_labels() for panel in panels.flat), key=lambda found: len(found[0]))
     if handles:
@@ -56,7 +58,8 @@ def _draw(panel: Axes, number: int, label: str, found: Curve, scale: float, band
     if len(found.x) == 0:
         return False
     look = pictures.style(number, len(found.x))
-    panel.plot(found.x, scale * found.middle, label=label, **look)
+    low, middle, high = ((scale * values).clip(max=_HIGHEST) for values in (found.low, found.middle, found.high))
+    panel.plot(found.x, middle, label=label, **look)
     if band:
-        panel.fill_between(found.x, scale * found.low, scale * found.high, color=look["color"], alpha=0.15, linewidth=0)
+        panel.fill_between(found.x, low, high, color=look["color"], alpha=0.15, linewidth=0)
     return True

@@ -371,6 +371,15 @@ def test_a_picture_of_nothing_known_is_a_picture() -> None:
     assert PICTURE(runs)[:4] == b"\x89PNG"
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("primals", [(10.0, 10.0), (1e300, 10.0 + 1e-9)])
+def test_pictures_of_runs_at_the_optimum_or_endlessly_far_from_it_are_pictures(primals: tuple[float, float]) -> None:
+    """A logarithmic axis has neither a 0 nor room beyond the largest double."""
+    rows = [(seconds, primal, 0.5) for seconds, primal in enumerate(primals, start=1)]
+    runs = [made("a", "free", 10, 10, rows, seed) for seed in range(2)]
+    assert PICTURE(runs)[:4] == b"\x89PNG"
+
+
 def test_no_two_of_eight_solvers_look_alike_in_grey() -> None:
     styles = list(zip(pictures._LINES, pictures._MARKERS, strict=False))
     assert len(set(pictures._LINES)) == len(pictures._LINES) == len(styles) == len({marker for _, marker in styles}) == 8
