@@ -7,8 +7,8 @@ Let machine m have F_m = Σ_i α_im φ(s_i) in feature space. On basis vectors z
 so that vectors of small norm keep their part beside large ones, which a polynomial kernel may have. The z start as support
 vectors, chosen by randomly pivoted Cholesky. For the rbf kernel they then move freely (reduced.py), and so need be but a
 fraction of as many; those of text stay, for moved ones have every feature. With data at hand β and rho are in the end those of
-least squares on the decision values there, in place of feature space: that is nearer where data lie. A linear machine is one
-vector, w, at no loss.
+least squares on the decision values there: that is nearer where data lie. Of several, as rows fewer than vectors leave them,
+they are those nearest to β of feature space. A linear machine is one vector, w, at no loss.
 
 Machine (i, j) of a multi-class model has basis vectors of classes i and j alone, as LIBSVM's format wants; so each class has a
 share of them. Choosing k of n support vectors takes 8 k n bytes; moving them, what reduced.py says.
@@ -176,14 +176,16 @@ def _in_feature_space(model: Model, basis: Rows, used: list[Ints]) -> tuple[list
 def _on_data(model: Model, basis: Rows, used: list[Ints], data: Rows) -> tuple[list[Floats], list[float]]:
     """β and rho of each machine that bring Σ (f − g)² over the rows of ``data`` to its least; a model without a bias gets none.
 
-    Where rounding makes them worse there than those of feature space, these stay. Raises DataError where values overflow.
+    They are those of feature space and what these are short of. Where rounding makes them worse there, those of feature space
+    stay. Raises DataError where values overflow.
     """
     triangle, k = _triangle(model, basis, data), basis.n
     last = [k] if model.rho.any() else []
     beta, rho = _in_feature_space(model, basis, used)
     for number, members in enumerate(used):
         features, f = triangle[:, [*members, *last]], triangle[:, k + 1 + number]
-        start, found = np.append(beta[number], rho[number])[: len(members) + len(last)], _least_squares(features, f)
+        start = np.append(beta[number], rho[number])[: len(members) + len(last)]
+        found = start + _least_squares(features, f - features @ start)
         if np.sum((features @ found - f) ** 2) < np.sum((features @ start - f) ** 2):
             beta[number] = found[: len(members)]
             rho[number] = float(found[len(members) :].sum())

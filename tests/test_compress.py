@@ -92,6 +92,14 @@ def test_on_data_coefficients_are_those_of_least_squares(
     assert change(model, small, data).mean < in_feature_space.mean
 
 
+@pytest.mark.parametrize(("n_class", "multiclass"), SEVERAL)
+def test_of_coefficients_that_few_rows_leave_open_those_of_feature_space_stay(n_class: int, multiclass: str) -> None:
+    model, data = trained(n_class, multiclass=multiclass), fresh()
+    small = compress(model, 16, data=data.part(0, 1))
+    assert change(model, small, data.part(0, 1)).largest < 1e-9
+    assert change(model, small, data).mean < 1.2 * change(model, compress(model, 16), data).mean
+
+
 @pytest.mark.parametrize("by_data", [False, True])
 def test_vectors_of_small_norm_keep_their_part_beside_one_of_large_norm(by_data: bool) -> None:
     """Six vectors span what a polynomial of degree 2 in two features has; rho's column is small beside kernel values too."""
@@ -128,7 +136,7 @@ def test_on_data_a_model_without_a_bias_gets_none(n_class: int) -> None:
 
 
 def test_a_fit_on_data_that_is_worse_there_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compressing, "_least_squares", lambda features, f: np.zeros(features.shape[1]))
+    monkeypatch.setattr(compressing, "_least_squares", lambda features, f: np.full(features.shape[1], 1e3))
     model = trained()
     assert model_text(compress(model, 12, data=fresh())) == model_text(compress(model, 12))
 
