@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from svmkit.cli import files
 from svmkit.cli.progress import Reporter
+from svmkit.cli.report import counted
 from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
             from svmkit.io.map_file import write_map
 
             write_map(save, feature_map)
-        reporter.note(f"{n:,} examples of {feature_map.dim:,} features written")
+        reporter.note(f"{counted(n, 'example')} of {counted(feature_map.dim, 'feature')} written")
 
 
 def _made(dataset: Dataset | None, config: TrainConfig, reporter: Reporter) -> FeatureMap:

@@ -9,7 +9,7 @@ import click
 
 from svmkit.cli import files
 from svmkit.cli.progress import Reporter
-from svmkit.cli.report import to_json
+from svmkit.cli.report import counted, to_json
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Rows
@@ -84,12 +84,13 @@ def _errors(model: Model, dataset: Dataset) -> int:
 def _lines(report: dict[str, Any], where: str) -> list[str]:
     (k0, k1), (b0, b1), (s0, s1), n = report["basis_vectors"], report["bytes"], report["predict_seconds"], report["rows"]
     lines = [
-        f"{k0:,} → {k1:,} basis vectors, {b0:,} → {b1:,} bytes, predict {s0:.3g} s → {s1:.3g} s",
-        f"on the {n:,} rows of {where}: decision values change by {report['largest_change']:.3g} at most and "
+        f"{k0:,} → {counted(k1, 'basis vector')}, {b0:,} → {b1:,} bytes, predict {s0:.3g} s → {s1:.3g} s",
+        f"on the {counted(n, 'row')} of {where}: decision values change by {report['largest_change']:.3g} at most and "
         f"{report['mean_change']:.3g} in the mean",
     ]
     if report["flipped_labels"] is not None:
-        lines[-1] += f"; {report['flipped_labels']:,} labels flip"
+        flipped = report["flipped_labels"]
+        lines[-1] += f"; {flipped:,} {'label flips' if flipped == 1 else 'labels flip'}"
     if "errors" in report:
         before, after = report["errors"]
         lines.append(f"labels wrong there: {before:,} → {after:,} of {n:,}")

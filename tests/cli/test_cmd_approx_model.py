@@ -60,6 +60,14 @@ def test_people_are_told_on_standard_error(folder: Path) -> None:
         assert word in done.stderr
 
 
+def test_one_is_told_as_one(folder: Path) -> None:
+    (folder / "one").write_text("1 1:1\n")
+    done = svmkit("approx", "--model", folder / "m", "--basis", "3", "--data", folder / "one", folder / "s")
+    assert "on the 1 row of DATA" in done.stderr
+    mapped = svmkit("approx", "--map", "nystroem", "-g", "1", folder / "one", folder / "mapped")
+    assert mapped.stderr == "svmkit: 1 example of 1 feature written\n"
+
+
 def test_a_regression_has_no_labels_to_flip(folder: Path) -> None:
     rows = "".join(f"{k % 3 - 0.9} 1:{k} 2:{k % 7}\n" for k in range(30))
     (folder / "r").write_text(f"svm_type epsilon_svr\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 30\nrho 0.5\nSV\n{rows}")
