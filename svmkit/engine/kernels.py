@@ -151,7 +151,7 @@ def cross_apply(
     """
     parts = prepared(kernel, left) if basis is left else prepared(kernel, left, basis)
     if kernel.kind == LINEAR:
-        return _by_w(parts[0], parts[-1], weights)[slice(None) if numbers is None else numbers]
+        return linear.products(parts[0], parts[-1], weights)[slice(None) if numbers is None else numbers]
     used = np.flatnonzero(weights.any(axis=1))
     if kernel.kind == PRECOMPUTED:
         return _of_a_matrix(left, basis.serial[used] - 1, weights[used], np.arange(left.n) if numbers is None else numbers)
@@ -171,14 +171,6 @@ def _some_at_a_time(rows: Rows, numbers: Ints | None, least: int, *how: Any) -> 
     ends = rows.indptr if numbers is None else np.concatenate([[0], np.cumsum(np.diff(rows.indptr)[numbers])])
     for first, last in row_blocks(ends, max(APPLIED_NONZEROS, least * int(ends[-1]) // max(1, len(ends) - 1))):
         yield slice(first, last), pack(rows.part(first, last) if numbers is None else rows.take(numbers[first:last]), *how)
-
-
-def _by_w(left: Rows, basis: Rows, weights: Floats) -> Floats:
-    """``cross_apply`` of the linear kernel."""
-    out, width = np.empty((left.n, weights.shape[1])), max(left.n_features, basis.n_features) + 1
-    for j in range(weights.shape[1]):
-        out[:, j] = linear.dots(left, linear.fold(basis, weights[:, j], width))
-    return out
 
 
 def _of_a_matrix(left: Rows, columns: Ints, weights: Floats, numbers: Ints) -> Floats:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import ORDERED, REASSOCIATED, Compiled, compiled, helper
 from svmkit.data import Floats, Ints, Rows
+from svmkit.features import feature_names
 
 #: Arguments ``indptr, indices, data`` of rows in either form.
 ROWS = {"sparse": "i8[:], i4[:], f8[:]", "dense": "i8[:], i4[:], f4[:]"}
@@ -24,6 +25,8 @@ ROWS = {"sparse": "i8[:], i4[:], f8[:]", "dense": "i8[:], i4[:], f4[:]"}
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
 #: Rows a thread takes at least.
 PIECE_ROWS = 4096
+#: From so many columns on w's are worked on together, and numbers of them held at a time, 16 MB.
+_LEAST_TOGETHER, _HELD_TOGETHER = 16, 1 << 21
 
 
 @helper(ORDERED)
@@ -199,6 +202,67 @@ def dots(rows: Rows, w: Floats) -> Floats:
     out, cuts = np.empty(rows.n), _cuts(rows)
     parallel.run_pieces(lambda i: _dots[rows.form](*arrays(rows), cuts[i], cuts[i + 1], places(rows, w), out), len(cuts) - 1)
     return out
+
+
+def products(left: Rows, basis: Rows, weights: Floats) -> Floats:
+    """X·w (left.n, k) for each w = Σ_i weights[i, j] z_i of k columns; to the bit ``dots`` of ``fold`` of each."""
+    k, width = weights.shape[1], max(left.n_features, basis.n_features) + 1
+    out = np.empty((left.n, k))
+    if k >= _LEAST_TOGETHER and left.form == basis.form == "sparse":
+        _products_together(left, basis, weights, width, out)
+        return out
+    for j in range(k):
+        out[:, j] = dots(left, fold(basis, weights[:, j], width))
+    return out
+
+
+def _products_together(left: Rows, basis: Rows, weights: Floats, width: int, out: Floats) -> None:
+    """Some columns of w at a time stand side by side, a line a feature of the basis: a feature is looked up once for them."""
+    names = feature_names(basis)
+    place = np.zeros(width, np.int32)
+    place[names] = np.arange(1, len(names) + 1)
+    k, step = weights.shape[1], max(_LEAST_TOGETHER, _HELD_TOGETHER // (len(names) + 1))
+    n_pieces = parallel.pieces_of(left.n * min(k, step), PIECE_ROWS)
+    for first in range(0, k, step):
+        some = np.ascontiguousarray(weights[:, first : first + step])
+        table = np.zeros((len(names) + 1, some.shape[1]))
+        _fold_together(*arrays(basis), some, place, table)
+
+        def piece(r0: int, r1: int, first: int = first, table: Floats = table) -> None:
+            _dots_together(*arrays(left), r0, r1, place, table, np.empty(4 * table.shape[1]), first, out)
+
+        parallel.run_ranges(piece, left.n, n_pieces)
+
+
+@compiled("void(i8[:], i4[:], f8[:], f8[:, :], i4[:], f8[:, :])", ORDERED)
+def _fold_together(indptr: Any, indices: Any, data: Any, weights: Any, place: Any, table: Any) -> None:
+    for r in range(len(weights)):
+        for k in range(uint64(indptr[r]), uint64(indptr[r + 1])):
+            line = table[uint32(place[uint32(indices[k])])]
+            for j in range(len(line)):
+                line[j] += weights[r, j] * data[k]
+
+
+@compiled("void(i8[:], i4[:], f8[:], i8, i8, i4[:], f8[:, :], f8[:], i8, f8[:, :])", ORDERED)
+def _dots_together(
+    indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, place: Any, table: Any, sums: Any, first: Any, out: Any
+) -> None:
+    """Products go to the four sums of ``dot_row``; those with features that the basis lacks would add 0."""
+    n = table.shape[1]
+    for r in range(r0, r1):
+        sums[:] = 0.0
+        k0, k1 = indptr[r], indptr[r + 1]
+        fours = k0 + (k1 - k0) // 4 * 4
+        for k in range(k0, k1):
+            p = place[uint32(indices[uint64(k)])]
+            if p > 0:
+                line, x = table[uint32(p)], data[uint64(k)]
+                at = (k - k0) % 4 * n if k < fours else 0
+                own = sums[at : at + n]
+                for j in range(n):
+                    own[j] += line[j] * x
+        for j in range(n):
+            out[r, first + j] = (sums[j] + sums[n + j]) + (sums[2 * n + j] + sums[3 * n + j])
 
 
 def _cuts(rows: Rows) -> list[int]:

@@ -106,3 +106,17 @@ def test_every_feature_of_a_stream_has_a_place_of_its_own() -> None:
     w[found] = [1.0, 2.0, 3.0, 4.0, 5.0]
     row = features.as_rows(w)
     assert dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) == dict(zip(numbers.tolist(), w[found], strict=True))
+
+
+@pytest.mark.parametrize("wider", ["left", "basis"])
+def test_many_products_together_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch, wider: str) -> None:
+    """Rows of every remainder of four, features that the other side lacks, weights of 0, and columns taken in parts."""
+    random = np.random.default_rng(3)
+    X = np.tril(random.normal(size=(41, 40)), k=-1) * (random.random((41, 40)) < 0.7)
+    Z = random.normal(size=(20, 50)) * (random.random((20, 50)) < 0.2)
+    left, basis = (Rows.from_dense(A) for A in ((X, Z) if wider == "basis" else (Z, X)))
+    weights = random.normal(size=(basis.n, 45)) * (random.random((basis.n, 45)) < 0.5)
+    expected = np.column_stack([linear.dots(left, linear.fold(basis, column, 51)) for column in weights.T])
+    monkeypatch.setattr(linear, "_HELD_TOGETHER", 17 * 41)
+    monkeypatch.setattr(linear, "dots", None)
+    np.testing.assert_array_equal(linear.products(left, basis, weights), expected)
