@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from svmkit.data import Floats, Ints
+from svmkit.engine.coupling import couple_pairs
 from svmkit.errors import ModelError
 from svmkit.model import Model, predict
 
@@ -44,15 +45,11 @@ def probabilities(model: Model, decisions: Floats, on_warning: Callable[[str], N
         return np.stack([inside, 1.0 - inside], axis=1)
     assert model.prob_a is not None
     assert model.prob_b is not None
-    k = model.n_class
-    pairwise = np.zeros((len(decisions), k, k))
     won = sigmoid(decisions, model.prob_a, model.prob_b)
     won = np.where(won > _MARGIN, np.minimum(won, 1.0 - _MARGIN), _MARGIN)  # of nan too, as LIBSVM's min and max leave it
-    i, j = np.triu_indices(k, 1)
-    pairwise[:, i, j], pairwise[:, j, i] = won, 1.0 - won
-    if k == 2:
-        return np.stack([pairwise[:, 0, 1], pairwise[:, 1, 0]], axis=1)
-    coupled, unsettled = couple(pairwise)
+    if model.n_class == 2:
+        return np.concatenate([won, 1.0 - won], axis=1)
+    coupled, unsettled = couple(won, model.n_class)
     for _ in unsettled:
         on_warning(COUPLING_LIMIT)
     return coupled
@@ -81,43 +78,19 @@ def sigmoid(decisions: Floats, a: Floats, b: Floats) -> Floats:
     return out
 
 
-def couple(pairwise: Floats) -> tuple[Floats, Ints]:
-    """Class probabilities (n, k) from pair probabilities r (n, k, k), and the rows that did not settle in the rounds allowed.
+def couple(won: Floats, k: int) -> tuple[Floats, Ints]:
+    """Class probabilities (n, k) from r_ij of the pairs i < j, (n, pairs), and the rows that did not settle in time.
 
-    A round moves p_t, t = 1 … k, to its optimum with the others held, then renormalises. A row is done when the components of
-    Qp agree within 0.005/k, and is left as it is from then on.
+    A row is done when the components of Qp agree within 0.005/k.
     """
-    n, k, _ = pairwise.shape
-    Q = -pairwise * pairwise.transpose(0, 2, 1)
-    Q[:, range(k), range(k)] = (pairwise**2).sum(axis=1)
-    p = np.full((n, k), 1.0 / k)
-    busy = np.arange(n)
-    for _ in range(_rounds(k)):
-        Qp = np.einsum("rij,rj->ri", Q[busy], p[busy])
-        pQp = (p[busy] * Qp).sum(axis=1)
-        unsettled = np.abs(Qp - pQp[:, None]).max(axis=1, initial=0.0) >= 0.005 / k
-        busy = busy[unsettled]
-        if not len(busy):
-            break
-        p[busy] = _round(Q[busy], p[busy], Qp[unsettled], pQp[unsettled])
-    return p, busy
+    rounds = _rounds(k)
+    p, taken = couple_pairs(won, k, rounds)
+    return p, np.flatnonzero(taken == rounds)
 
 
 def _rounds(k: int) -> int:
     """How many rounds a row may take; LIBSVM's."""
     return max(100, k)
-
-
-def _round(Q: Floats, p: Floats, Qp: Floats, pQp: Floats) -> Floats:
-    """One round over all components; Qp and pᵀQp follow p by rank-one updates."""
-    for t in range(p.shape[1]):
-        step = (pQp - Qp[:, t]) / Q[:, t, t]
-        scale = 1.0 + step
-        pQp = (pQp + step * (step * Q[:, t, t] + 2.0 * Qp[:, t])) / scale**2
-        p[:, t] += step
-        p = p / scale[:, None]
-        Qp = (Qp + step[:, None] * Q[:, t]) / scale[:, None]
-    return p
 
 
 def one_class_probability(decisions: Floats, marks: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from golden_data import GOLDEN, MODELS, data_of, numbers, read_rows
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from svmkit import calibrate
+from svmkit import calibrate, parallel
 from svmkit.calibrate import (
     couple,
     laplace_width,
@@ -19,7 +21,8 @@ from svmkit.calibrate import (
     sigmoid,
     supports_probability,
 )
-from svmkit.data import Floats
+from svmkit.data import Floats, Ints
+from svmkit.engine import coupling
 from svmkit.errors import ModelError
 from svmkit.io.model_libsvm import read_model
 from svmkit.model import decision_values
@@ -88,41 +91,71 @@ def test_one_class_marks() -> None:
 
 
 def random_pairs(k: int, n: int, seed: int, sharpness: float) -> Floats:
-    t = sharpness * np.random.default_rng(seed).normal(size=(n, k, k))
-    r = np.clip(1 / (1 + np.exp(-np.triu(t, 1))), 1e-7, 1 - 1e-7)
-    upper = np.triu(np.ones((k, k)), 1)
-    return np.asarray(r * upper + (1 - r.transpose(0, 2, 1)) * upper.T)
+    t = sharpness * np.random.default_rng(seed).normal(size=(n, k * (k - 1) // 2))
+    return np.clip(1 / (1 + np.exp(-t)), 1e-7, 1 - 1e-7)
+
+
+def matrix_of(won: Floats, k: int) -> Floats:
+    """r (k, k) of one row of pairs."""
+    r = np.zeros((k, k))
+    r[np.triu_indices(k, 1)] = won
+    return r + np.tril(1 - r.T, -1)
 
 
 def coupled_exactly(r: Floats) -> Floats:
     """The minimum of Σ (r_ji p_i − r_ij p_j)² on Σ p = 1, by its linear equations."""
     k = len(r)
     system = np.zeros((k + 1, k + 1))
-    system[:k, :k] = -r * r.T
-    for i in range(k):
-        system[i, i] = sum(r[j, i] ** 2 for j in range(k) if j != i)
+    system[:k, :k] = quadratic(r)
     system[:k, k] = system[k, :k] = 1.0
     return np.asarray(np.linalg.solve(system, np.eye(k + 1)[k])[:k])
 
 
+def quadratic(r: Floats) -> Floats:
+    return np.asarray(np.diag((r**2).sum(axis=0)) - r * r.T)
+
+
+def coupled_slowly(r: Floats, rounds: int) -> Floats:
+    """By coordinates, each moved to its optimum and all divided by their sum, until Qp is level."""
+    k, Q = len(r), quadratic(r)
+    p = np.full(k, 1.0 / k)
+    for _ in range(rounds):
+        if np.abs(Q @ p - p @ Q @ p).max() < 0.005 / k:
+            break
+        for t in range(k):
+            p[t] += (p @ Q @ p - Q[t] @ p) / Q[t, t]
+            p /= p.sum()
+    return p
+
+
 @given(st.integers(3, 9), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 3.0]))
 def test_coupling_meets_its_tolerance(k: int, seed: int, sharpness: float) -> None:
-    r = random_pairs(k, 6, seed, sharpness)
-    p, unsettled = couple(r)
+    won = random_pairs(k, 6, seed, sharpness)
+    p, unsettled = couple(won, k)
     assert_allclose(p.sum(axis=1), 1.0)
     assert (p >= 0).all()
     assert len(unsettled) == 0  # four rounds or five are enough
     for row in range(6):
-        Q = -r[row] * r[row].T + np.diag((r[row] ** 2).sum(axis=0))
+        r = matrix_of(won[row], k)
+        Q = quadratic(r)
         assert np.abs(Q @ p[row] - p[row] @ Q @ p[row]).max() <= 0.005 / k + 1e-12
         if k == 3 and sharpness < 1:
-            assert_allclose(p[row], coupled_exactly(r[row]), atol=0.02)
+            assert_allclose(p[row], coupled_exactly(r), atol=0.02)
+
+
+@pytest.mark.parametrize(("k", "rounds"), [(3, 1), (3, 100), (7, 0), (7, 2), (7, 100), (40, 100)])
+def test_coupling_goes_by_coordinates(k: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_rounds", lambda k: rounds)
+    won = random_pairs(k, 30, 3, 2.0)
+    p, unsettled = couple(won, k)
+    assert_allclose(p, [coupled_slowly(matrix_of(each, k), rounds) for each in won], rtol=1e-9)
+    assert len(unsettled) == (30 if rounds < 3 else 0)
 
 
 def test_coupling_of_consistent_pairs_gives_them_back() -> None:
     p = np.array([[0.2, 0.3, 0.5], [0.9, 0.05, 0.05]])
-    r = p[:, :, None] / (p[:, :, None] + p[:, None, :]) * (1 - np.eye(3))
-    assert_allclose(couple(r)[0], p, atol=0.01)
+    won = np.stack([p[:, i] / (p[:, i] + p[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))], axis=1)
+    assert_allclose(couple(won, 3)[0], p, atol=0.01)
 
 
 def test_rows_that_do_not_settle_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,13 +169,34 @@ def test_rows_that_do_not_settle_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("k", "rounds"), [(3, 100), (100, 100), (101, 101)])
 def test_rounds_are_libsvms(k: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    monkeypatch.setattr(calibrate, "_round", lambda Q, p, Qp, pQp: taken.append(1) or p)  # nothing settles by that
-    unsettled = couple(random_pairs(k, 1, 0, 2.0))[1]
-    assert (len(taken), unsettled.tolist()) == (rounds, [0])
+    """Which no row is known to need."""
+    allowed: list[int] = []
+
+    def none_settles(won: Floats, k: int, rounds: int) -> tuple[Floats, Ints]:
+        allowed.append(rounds)
+        return np.full((1, k), 1.0 / k), np.array([rounds])
+
+    monkeypatch.setattr(calibrate, "couple_pairs", none_settles)
+    assert couple(random_pairs(k, 1, 0, 2.0), k)[1].tolist() == [0]
+    assert allowed == [rounds]
 
 
-def test_rows_do_not_disturb_each_other() -> None:
-    r = random_pairs(4, 30, 1, 2.0)
-    together = couple(r)[0]
-    assert_array_equal(together, np.concatenate([couple(r[i : i + 1])[0] for i in range(30)]))
+def test_neither_rows_nor_threads_disturb_each_other(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    monkeypatch.setattr(coupling, "_PIECE_VALUES", 16)
+    won = random_pairs(4, 30, 1, 2.0)
+    parallel.use_threads(1)
+    one_by_one = np.concatenate([couple(won[i : i + 1], 4)[0] for i in range(30)])
+    for count in (1, 3):
+        parallel.use_threads(count)
+        assert_array_equal(couple(won, 4)[0], one_by_one)
+
+
+def test_coupling_keeps_no_matrix_a_row() -> None:
+    k, n = 60, 300
+    won = random_pairs(k, n, 2, 1.0)
+    couple(won[:1], k)
+    tracemalloc.start()
+    couple(won, k)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n * k * k * 8 / 10
