@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.certificate import certify
 from svmkit.data import Floats, Ints
 from svmkit.engine import rng
@@ -171,6 +172,8 @@ def advance(state: _State, budget: int) -> Progress:
             cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
         if closed:
             _look(state, cost)
+        if parallel.is_over():
+            break
     counts = form.counts
     return Progress(
         steps=state.done_steps,
@@ -224,7 +227,8 @@ def _look(state: _State, cost: float) -> None:
     if cost > _LOOK_SHARE * (work - state.looked_at):
         return
     state.looked_at = work
-    found = certify(state.form.problem, solution(state))
+    with parallel.leavable():
+        found = certify(state.form.problem, solution(state))
     state.done = isfinite(found.primal) and found.gap <= state.eps * found.primal
 
 

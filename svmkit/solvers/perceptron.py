@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmkit import parallel
 from svmkit.data import Floats, Ints
 from svmkit.engine import perceptron as loops
 from svmkit.engine import rng
@@ -143,6 +144,8 @@ def advance(state: _State, budget: int) -> Progress:
         else:
             _run_held(state, state.held, end)
         _end_epoch(state)
+        if parallel.is_over():
+            break
     return Progress(
         steps=int(state.counts[loops.STEPS]),
         kernel_evaluations=int(state.counts[loops.VALUES]),

@@ -205,11 +205,11 @@ def advance(state: _State, budget: int) -> Progress:
             *(state.K, state.slot_of, state.unused, state.owed, state.c, state.alpha, state.window.alpha),
             *(state.weight, state.diagonal, state.near, state.numbers, state.counts, state.drawn, asked),
         )
-        left -= taken
         if taken < asked:
             _load_rows(state)
         elif _step(state) == event:
             _attend(state)
+        left = 0 if parallel.is_over() else left - taken
     return Progress(
         steps=_step(state),
         kernel_evaluations=int(state.counts[level.ROWS]) * state.problem.n + state.checked,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zoo import named, noisy, points, problem
+from zoo import named, noisy, points, problem, unbiased
 
 from svmkit import parallel
 from svmkit.certificate import feasible
@@ -18,7 +18,7 @@ from svmkit.engine.active import ActiveSet
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, Bias, Kernel, Problem, Solution
-from svmkit.solvers import newton, newton_ascent, scs, smo, smo_state
+from svmkit.solvers import newton, newton_ascent, pegasos, perceptron, sbp, scs, smo, smo_state
 from svmkit.solvers.base import SolverResult, run
 from svmkit.trace import Limits, Progress, Status
 
@@ -126,6 +126,46 @@ def test_who_leaves_the_run_ends_its_step_too() -> None:
     while not ended:
         pass
     assert isinstance(ended[0], parallel.Left)
+
+
+# --- solvers that take many blocks in a call --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("solver", "method"), [(pegasos, "_close"), (perceptron, "_open"), (sbp, "_attend")])
+def test_a_call_ends_with_the_block_in_which_time_is_up(solver: Any, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step inside a block takes next to no time, so that calls of many blocks are asked for; what is done stays as it is."""
+    if solver is not sbp:
+        monkeypatch.setattr(solver, "_BLOCK", 16)
+    case = unbiased(120, 1.0)
+    signal = Signal(monkeypatch, solver, method, 5)
+    cut, whole = (solver.start(case, solver.Options(), 1e-9, 0) for _ in range(2))
+    with parallel.heeding(signal):
+        steps = solver.advance(cut, 10**6).steps
+    assert signal.calls == 5
+    solver.advance(whole, steps)
+    assert alike(solver.solution(cut), solver.solution(whole))
+    ends = [(solver.advance(state, 10**6).steps, solver.solution(state)) for state in (cut, whole)]
+    assert ends[0][0] == ends[1][0] > steps
+    assert alike(ends[0][1], ends[1][1])
+
+
+def test_a_look_at_the_gap_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose product takes longer than a block does."""
+    monkeypatch.setattr(pegasos, "_BLOCK", 16)
+    state, whole = (pegasos.start(unbiased(120, 1.0), pegasos.Options(epochs=300), 1e-9, 0) for _ in range(2))
+    begun, certify = [False], pegasos.certify
+
+    def look(*arguments: Any) -> Any:
+        begun[0] = True
+        parallel.stay()
+        return certify(*arguments)
+
+    monkeypatch.setattr(pegasos, "certify", look)
+    with pytest.raises(parallel.Left), parallel.heeding(lambda: begun[0]):
+        pegasos.advance(state, 10**6)
+    ends = [pegasos.advance(each, 10**6).steps for each in (state, whole)]
+    assert ends[0] == ends[1]
+    assert alike(pegasos.solution(state), pegasos.solution(whole))
 
 
 # --- newton ---------------------------------------------------------------------------------------------------------------
