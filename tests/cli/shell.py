@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from svmkit.cli.comparison import HEADER
 from svmkit.cli.main import main
 
 TRAIN_KEYS = {
@@ -118,3 +119,11 @@ def wait_for(there: Callable[[], bool], running: subprocess.Popen[Any] | None = 
         assert running is None or running.poll() is None, running.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The lines of the one Markdown table in ``text``."""
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines() if line.startswith("|")]
+    assert tuple(cells[0]) == HEADER
+    assert set("".join(cells[1])) <= set("-: ")
+    return [dict(zip(HEADER, line, strict=True)) for line in cells[2:]]
