@@ -110,9 +110,9 @@ SHARED = {
         "libsvm_data",
         "sparse_text",
         "sparse_lines",
-        "decimals",
+        "numbers_in",
         "digits",
-        "doubles",
+        "numbers_out",
         "texts",
     },
     "cli": {"options", "files", "interrupt", "progress", "report", "streams", "cold_start", "scaled_text", "compat"}

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from svmkit import scaling as scaling_module
 from svmkit.cli.scaled_text import ScaledText, Words
 from svmkit.data import Dataset, Floats, Rows
-from svmkit.io.doubles import shortest
 from svmkit.io.libsvm_data import parse_dataset
+from svmkit.io.numbers_out import shortest
 from svmkit.scaling import (
     LabelRange,
     Scaling,

@@ -104,7 +104,7 @@ def _label_lines(model: Model, labels: Floats) -> Iterable[str]:
 
 def _number_lines(table: Floats, separator: str) -> Iterable[str]:
     """Shortest texts that read back as the same doubles."""
-    from svmkit.io.doubles import shortest
+    from svmkit.io.numbers_out import shortest
     from svmkit.io.texts import by_rows
 
     if not table.shape[1]:

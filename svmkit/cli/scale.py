@@ -132,7 +132,7 @@ def _texts(values: Floats) -> Texts:
     """The shortest that read back as ``values``, none of 0; 0 for one too small for a normal double, which no reader takes."""
     import numpy as np
 
-    from svmkit.io.doubles import shortest
+    from svmkit.io.numbers_out import shortest
 
     normal = np.where(np.abs(values) >= sys.float_info.min, values, np.copysign(0.0, values))
     return shortest(normal).without_zeros(values)

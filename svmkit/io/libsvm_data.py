@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError
-from svmkit.io.doubles import shortest
 from svmkit.io.inputs import map_bytes
+from svmkit.io.numbers_out import shortest
 from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
 
 _MARKS = {

@@ -23,8 +23,8 @@ from svmkit.config import KERNEL_NUMBERS, KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.features import feature_names, places_of
-from svmkit.io.doubles import shortest, significant
 from svmkit.io.inputs import read_bytes
+from svmkit.io.numbers_out import shortest, significant
 from svmkit.io.outputs import atomic_output
 from svmkit.io.sparse_text import TextError, count_newlines, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from svmkit._jit import compiled, helper, intrinsic
-from svmkit.io.decimals import byte_of, digit_run, digits_value, load8, lowest, marks64, read_number, two_values, word_at
+from svmkit.io.numbers_in import byte_of, digit_run, digits_value, load8, lowest, marks64, read_number, two_values, word_at
 
 # Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
 AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)

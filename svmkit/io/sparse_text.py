@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit.io import sparse_lines as lines
-from svmkit.io.decimals import tables
+from svmkit.io.numbers_in import tables
 from svmkit.parallel import run_pieces
 
 Text = NDArray[np.uint8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svmkit.io.doubles import shortest, significant
+from svmkit.io.numbers_out import shortest, significant
 from svmkit.io.texts import by_rows, joined, lines
 
 

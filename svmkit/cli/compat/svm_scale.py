@@ -90,8 +90,8 @@ def _scale(call: Call) -> None:
     announce_compiling("svm-scale")
     from svmkit.cli.scaled_text import ScaledText, Words
     from svmkit.io.chunks import passes_over
-    from svmkit.io.doubles import significant
     from svmkit.io.libsvm_data import line_heads, texts_of
+    from svmkit.io.numbers_out import significant
     from svmkit.scaling import count_nonzeros, scaled, survey
 
     passes = passes_over(call.data, _parser(call.data), may_be_empty=True)

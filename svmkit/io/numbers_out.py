@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats
-from svmkit.io.decimals import bits_of, high_product, leading_zeros
 from svmkit.io.digits import MINUS, PLUS, ZERO, E, put_digits, put_plain
+from svmkit.io.numbers_in import bits_of, high_product, leading_zeros
 from svmkit.io.texts import Texts
 
 #: The most bytes of a number: sign, digit, point, 16 digits, e, sign, 3 digits; or sign, 0.000 and 17 digits.

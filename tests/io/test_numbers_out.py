@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svmkit.data import Floats
-from svmkit.io import doubles
-from svmkit.io.doubles import shortest, significant
+from svmkit.io import numbers_out
+from svmkit.io.numbers_out import shortest, significant
 
 DIGITS = [6, 8, 17]
 
@@ -64,7 +64,7 @@ def test_significant_digits_near_the_edges(digits: int) -> None:
 def test_a_half_is_left_to_python() -> None:
     """Which rounds it to even; nothing that is known here says that it is one."""
     values = np.array([1.000005, 100000.5, 100001.5, 2.0**-20])
-    rounded = doubles._room(len(values))
-    doubles._significant(values, 6, doubles._powers(), *rounded)
-    assert (rounded.lengths == doubles._UNDECIDED).tolist() == [False, True, True, False]
+    rounded = numbers_out._room(len(values))
+    numbers_out._significant(values, 6, numbers_out._powers(), *rounded)
+    assert (rounded.lengths == numbers_out._UNDECIDED).tolist() == [False, True, True, False]
     assert significant(values, 6).line().split() == as_c_has_it(values, 6) == ["1.00001", "100000", "100002", "9.53674e-07"]
