@@ -184,8 +184,8 @@ class _Course:
         row = StreamRow(
             seconds=now,
             rows=self.rows,
-            error=self._wrong / max(1, self._fresh),
-            window_error=float(self._recent.mean()) if len(self._recent) else 0.0,
+            error=self._wrong / self._fresh if self._fresh else nan,
+            window_error=float(self._recent.mean()) if len(self._recent) else nan,
             window=len(self._recent),
             rows_per_s=(self.rows - self._told_rows) / max(now - self._told_at, 1e-9),
             kernel_evaluations=progress.kernel_evaluations,

@@ -131,6 +131,12 @@ def test_weights_multiply_those_of_classes_and_zero_leaves_out(tmp_path: Path) -
     assert weighted.rows == len(kept)
 
 
+def test_before_the_first_example_no_error_is_known() -> None:
+    found = learn_stream(Machines(CONFIG, BINARY), [iter([])])
+    assert (found.rows, found.last.window) == (0, 0)
+    assert np.isnan([found.last.error, found.last.window_error]).all()
+
+
 def test_snapshots_are_the_models_of_the_first_rows(tmp_path: Path) -> None:
     dataset, saved = data(1000), []
     learn(dataset, size=170, listener=Listener(on_snapshot=lambda model, rows: saved.append((rows, model)), snapshot_rows=300))

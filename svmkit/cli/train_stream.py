@@ -240,6 +240,8 @@ def _line(row: StreamRow, asked: StreamOptions) -> str:
 
 def _errors(row: StreamRow, asked: StreamOptions) -> str:
     """The errors in words; of several passes they are the first's, since later ones see nothing new."""
+    if not row.window:
+        return "no error known yet"
     of = "in the first pass " if (asked.passes or 1) > 1 else ""
     return f"error {100 * row.error:.4g} % {of}before learning (last {row.window:,}: {100 * row.window_error:.4g} %)"
 
