@@ -135,7 +135,7 @@ def _cut(text: Text, size: int) -> Iterator[Text]:
     """A mapped file as ``_read`` cuts it, patiently; nothing is copied, and what has been used leaves memory."""
     first = 0
     for stop in range(size, len(text) + size, size):
-        end = line_start(text, min(stop, len(text)))
+        end = line_start(text, stop) if stop <= len(text) else len(text)
         if end > first:
             yield text[first:end]
             let_go(text, first, end)
@@ -145,11 +145,14 @@ def _cut(text: Text, size: int) -> Iterator[Text]:
 
 
 def _read(path: str, size: int, patient: bool = False) -> Iterator[Text]:
-    """The file as it comes or, patiently, ``size`` bytes at a time; cut behind newlines, and a longer line stays whole."""
+    """The file as it comes or, patiently, ``size`` bytes at a time; cut behind newlines, and a longer line stays whole.
+
+    A last line without a newline stands alone where what comes before may be the end; patiently, a short block is known to be.
+    """
     with open_bytes(path) as read:
         rest: list[bytes] = []
         while block := _in_full(read, size) if patient else read(size):
-            end = block.rfind(b"\n") + 1
+            end = len(block) if patient and len(block) < size else block.rfind(b"\n") + 1
             if end:
                 yield np.frombuffer(b"".join([*rest, memoryview(block)[:end]]), dtype=np.uint8)
                 rest = [block[end:]] if end < len(block) else []

@@ -213,6 +213,15 @@ def test_parts_are_the_same_however_they_come(text: bytes, size: int, tmp_path: 
     assert len(found[0]) > 1 or size > len(text)
 
 
+@pytest.mark.parametrize("way", ["plain", "gzip", "pipe"])
+def test_a_last_line_without_a_newline_is_no_part_of_its_own(way: str, path: Path) -> None:
+    """Else it would be judged apart from the others: kernel values for fewer columns, a comment alone."""
+    lines = [f"1 0:{row} 1:1 2:1" for row in range(1, 5)]
+    bytes_by(way, "\n".join([*lines, "1 0:5 1:1"]).encode(), path)
+    with pytest.raises(DataError, match=f"{path}, line 5: .*every column"):
+        read_parts(str(path), precomputed=True)
+
+
 @pytest.mark.parametrize("way", ["plain", "gzip"])
 def test_of_a_part_with_a_bad_line_nothing_is_handed_on(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "PART_BYTES", 1000)

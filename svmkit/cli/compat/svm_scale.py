@@ -126,18 +126,13 @@ def _parser(path: str) -> Parse:
     """What makes examples of a part of the file: by svm-train's rules or, where these refuse it, of what makes numbers."""
     from svmkit.cli.compat.lenient_data import parse_lenient
     from svmkit.io.chunks import once
-    from svmkit.io.libsvm_data import empty, parse_dataset
+    from svmkit.io.libsvm_data import parse_dataset
 
     tell_left_out, tell_refused = once(warn), once(warn)
 
     def parse(text: Text, first_line: int) -> Dataset:
         try:
-            dataset = parse_dataset(
-                text, path, first_line=first_line, on_warning=lambda what: tell_left_out(f"WARNING: {what}")
-            )
-            if dataset.n:
-                return dataset
-            raise empty(path)
+            return parse_dataset(text, path, first_line=first_line, on_warning=lambda what: tell_left_out(f"WARNING: {what}"))
         except DataError as error:
             dataset = parse_lenient(text.tobytes().decode("latin-1"), path, first_line)
             tell_refused(

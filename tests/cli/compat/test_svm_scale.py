@@ -224,6 +224,17 @@ def test_notes_are_kept(tmp_path: Path) -> None:
     assert ours("svm-scale", ["noted"], folder).out == "1 qid:3 1:-1 \n2 1:1 \n3 qid:4 cost:0.5 1:0 \n".replace(" 1:0", "")
 
 
+@pytest.mark.parametrize("size", [8, 1 << 23])
+def test_a_part_of_comments_scales_to_nothing(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", size)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "noted").write_text("# first words\n1 1:1\n2 1:3\n# last words")
+    assert ours("svm-scale", ["noted"], folder) == Outcome(0, "1 1:-1 \n2 1:1 \n", "", {})
+    (folder / "notes").write_text("# first words\n# last words")
+    assert ours("svm-scale", ["notes"], folder).err == "Wrong input format at line 1\nnotes: the file holds no example\n"
+
+
 def test_an_empty_file_scales_to_nothing(scale_folder: Path) -> None:
     assert ours("svm-scale", ["empty"], scale_folder) == Outcome(0, "", "", {})
     assert ours("svm-scale", ["-s", "kept", "-y", "0", "1", "empty"], scale_folder).files == {"kept": b"x\n-1 1\n"}
