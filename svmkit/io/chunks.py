@@ -138,7 +138,7 @@ def _cut(text: Text, size: int) -> Iterator[Text]:
         end = line_start(text, stop) if stop <= len(text) else len(text)
         if end > first:
             yield text[first:end]
-            let_go(text, first, end)
+            let_go(text, 0, end)  # from the start: a look at the next part may have brought back pages before it
             first = end
     if first < len(text):
         yield text[first:]

@@ -11,6 +11,8 @@ from numpy.testing import assert_array_equal
 
 from svmkit.data import Dataset
 from svmkit.errors import DataError
+from svmkit.io import chunks
+from svmkit.io.chunks import read_parts
 from svmkit.io.inputs import map_bytes
 from svmkit.io.libsvm_data import parse_dataset, read_dataset
 from svmkit.io.sparse_text import parse
@@ -41,6 +43,16 @@ def test_what_has_been_parsed_takes_no_memory(path: Path) -> None:
     parse(text)
     assert resident_kb(path) < 100
     assert text.tobytes() == path.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's account of a process's pages")
+def test_parts_that_have_been_used_take_no_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though Linux may bring in pages before those that are looked at, 2 MB of them."""
+    monkeypatch.setattr(chunks, "PART_BYTES", 1 << 20)
+    path.write_bytes(path.read_bytes() * 10)
+    held = [resident_kb(path) for _ in read_parts(str(path))]
+    assert len(held) > 20
+    assert max(held) < 6000
 
 
 def test_it_is_read_as_any_text(path: Path) -> None:
