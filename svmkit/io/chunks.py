@@ -79,7 +79,7 @@ def passes_over(path: str, parse: Parse, *, may_be_empty: bool = False) -> Calla
 
     A file is read again each time, and refused (DataError) if it has changed; what else can be read only once is kept.
     """
-    if not os.path.isfile(path):
+    if path == "-" or not os.path.isfile(path):
         kept = list(_parts(path, parse, may_be_empty))
         return lambda: kept
     before = _state_of(path)

@@ -246,8 +246,9 @@ def test_a_missing_value_is_a_usage_error(scale_folder: Path) -> None:
         assert ours("svm-scale", argv, scale_folder).out == svm_scale.USAGE
 
 
-def test_standard_input(scale_folder: Path) -> None:
-    process = start("svm-scale", ["-"], scale_folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_standard_input(scale_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "-").touch()  # a file of that name is another thing
+    process = start("svm-scale", ["-"], tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     out, _ = process.communicate(FILES["plain"].encode())
     assert (process.returncode, out.decode()) == (0, GOLDEN["plain"][0])
     outcome = ours("svm-scale", ["-r", "-", "-"], scale_folder)
