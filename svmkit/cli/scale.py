@@ -17,7 +17,7 @@ from svmkit.errors import OutputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from svmkit.data import Chunk, Dataset, Floats
+    from svmkit.data import Dataset, Floats
     from svmkit.io.texts import Texts
     from svmkit.scaling import Scaling, Survey
 
@@ -81,7 +81,7 @@ def command(
         files.begin(threads, reporter)
         scaling, tell = None if restore is None else read_ranges(restore), once(reporter.warn)
         passes = passes_over(data, lambda text, line: parse_dataset(text, data, first_line=line, on_warning=tell))
-        found = survey((part.dataset for part in passes()), lower, upper, labels)
+        found = survey(passes(), lower, upper, labels)
         if scaling is None:
             scaling = found.scaling
         else:
@@ -107,7 +107,7 @@ def _refuse_lost(output: str, dataset: Dataset, scaling: Scaling) -> None:
         raise OutputError(f"can't write {where}: scaled {what} leave the range of doubles; nothing was overwritten")
 
 
-def _write(output: str, parts: Iterable[Chunk], scaling: Scaling, reporter: Reporter) -> int:
+def _write(output: str, parts: Iterable[Dataset], scaling: Scaling, reporter: Reporter) -> int:
     """Writes all parts, scaled; returns how many values they have then."""
     from svmkit.cli.scaled_text import ScaledText, Words
     from svmkit.io.libsvm_data import line_heads
@@ -118,7 +118,7 @@ def _write(output: str, parts: Iterable[Chunk], scaling: Scaling, reporter: Repo
     n = n_values = 0
     with atomic_output(output) as out:
         for part in parts:
-            dataset = scaled(scaling, part.dataset)
+            dataset = scaled(scaling, part)
             _refuse_lost(output, dataset, scaling)
             for lines in text.lines(dataset):
                 out.write(lines)

@@ -74,18 +74,19 @@ def read_parts(
     return chain(list(islice(parts, 1)), parts)
 
 
-def passes_over(path: str, parse: Parse, *, may_be_empty: bool = False) -> Callable[[], Iterable[Chunk]]:
-    """What gives the parts of ``path``, as ``parse`` makes them of text and first line, as often as it is called.
+def passes_over(path: str, parse: Parse, *, may_be_empty: bool = False) -> Callable[[], Iterable[Dataset]]:
+    """What gives the examples in parts of ``path``, as ``parse`` makes them of text and first line, as often as it is called.
 
     A file is read again each time, and refused (DataError) if it has changed; what else can be read only once is kept.
     """
     if path == "-" or not os.path.isfile(path):
-        kept = list(_parts(path, parse, may_be_empty))
+        kept = [part.dataset for part in _parts(path, parse, may_be_empty)]  # not their text
         return lambda: kept
     before = _state_of(path)
 
-    def again() -> Iterator[Chunk]:
-        yield from _parts(path, parse, may_be_empty)
+    def again() -> Iterator[Dataset]:
+        for part in _parts(path, parse, may_be_empty):
+            yield part.dataset
         if _state_of(path) != before:
             raise DataError(f"can't read input file {path}", "it was changed meanwhile; its content must stay as it is")
 

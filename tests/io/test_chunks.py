@@ -8,6 +8,7 @@ import lzma
 import os
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -280,15 +281,28 @@ def test_a_second_pass_is_the_first_again(way: str, path: Path, monkeypatch: pyt
     monkeypatch.setattr(chunks, "PART_BYTES", 999)
     bytes_by(way, TEXT, path)
     passes = passes_over(str(path), strictly)
-    first, second = ([part.dataset.rows for part in passes()] for _ in range(2))
+    first, second = ([part.rows for part in passes()] for _ in range(2))
     assert len(first) > 5
     assert all(np.array_equal(a, b) for a, b in zip(stack(first), stack(second), strict=True))
+
+
+def test_of_a_pipe_examples_are_kept_but_no_text(path: Path) -> None:
+    text = (b"1 1:1 # " + b"long " * 500 + b"\n") * 1000
+    os.mkfifo(path)
+    for _ in range(2):  # the first compiles what it needs
+        threading.Thread(target=path.write_bytes, args=(text,), daemon=True).start()
+        tracemalloc.start()
+        passes = passes_over(str(path), strictly)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert sum(part.n for part in passes()) == 1000
+    assert kept < len(text) / 4
 
 
 def test_a_file_that_changes_between_two_passes_is_refused(path: Path) -> None:
     path.write_bytes(TEXT)
     passes = passes_over(str(path), strictly)
-    assert sum(part.dataset.n for part in passes()) == 800
+    assert sum(part.n for part in passes()) == 800
     path.write_bytes(TEXT + b"1 1:1\n")
     with pytest.raises(DataError, match="changed meanwhile"):
         list(passes())

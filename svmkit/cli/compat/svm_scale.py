@@ -95,7 +95,7 @@ def _scale(call: Call) -> None:
     from svmkit.scaling import count_nonzeros, scaled, survey
 
     passes = passes_over(call.data, _parser(call.data), may_be_empty=True)
-    found = survey((part.dataset for part in passes()), call.lower, call.upper, call.label_limits)
+    found = survey(passes(), call.lower, call.upper, call.label_limits)
     if found.scaling.known[0]:
         warn("WARNING: minimal feature index is 0, but indices should start from 1")
     scaling = _scaling(call, found)
@@ -109,7 +109,7 @@ def _scale(call: Call) -> None:
 
     text, after = ScaledText(scaling, Words(heads, "{}:".format, six_digits, " ")), 0
     for part in passes():
-        dataset = scaled(scaling, part.dataset)
+        dataset = scaled(scaling, part)
         for lines in text.lines(dataset):
             sys.stdout.buffer.write(lines)
         after += count_nonzeros(dataset.rows, scaling)
