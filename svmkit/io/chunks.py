@@ -135,9 +135,11 @@ def _numbered(texts: Iterator[Text]) -> Iterator[tuple[Text, int]]:
 def _cut(text: Text, size: int) -> Iterator[Text]:
     """A mapped file as ``_read`` cuts it, patiently; nothing is copied, and what has been used leaves memory."""
     first = 0
-    for stop in range(size, len(text) + size, size):
-        end = line_start(text, stop) if stop <= len(text) else len(text)
-        if end > first:
+    for start in range(0, len(text), size):
+        block = text[start : start + size]
+        behind = line_start(block, size) if len(block) == size else len(block)
+        if behind:
+            end = start + behind
             yield text[first:end]
             let_go(text, 0, end)  # from the start: a look at the next part may have brought back pages before it
             first = end

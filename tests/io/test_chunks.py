@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from svmkit.data import Dataset, stack
 from svmkit.errors import DataError
-from svmkit.io import chunks, inputs
+from svmkit.io import chunks, inputs, sparse_text
 from svmkit.io.chunks import passes_over, read_chunks, read_parts
 from svmkit.io.libsvm_data import parse_dataset, read_dataset
 
@@ -221,6 +221,20 @@ def test_a_last_line_without_a_newline_is_no_part_of_its_own(way: str, path: Pat
     bytes_by(way, "\n".join([*lines, "1 0:5 1:1"]).encode(), path)
     with pytest.raises(DataError, match=f"{path}, line 5: .*every column"):
         read_parts(str(path), precomputed=True)
+
+
+def test_a_long_line_is_looked_through_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "PART_BYTES", 1000)
+    path.write_bytes(b"1 1:1 # " + b"long " * 20000 + b"\n1 1:1\n")
+    looked: list[int] = []
+
+    def line_start(text: NDArray[np.uint8], position: int) -> int:
+        looked.append(position)
+        return sparse_text.line_start(text, position)
+
+    monkeypatch.setattr(chunks, "line_start", line_start)
+    assert [part.dataset.n for part in read_parts(str(path))] == [2]
+    assert sum(looked) <= path.stat().st_size
 
 
 @pytest.mark.parametrize("way", ["plain", "gzip"])
