@@ -9,9 +9,10 @@ import pytest
 import zoo
 
 from svmkit import certificate
-from svmkit.certificate import certify
+from svmkit.certificate import certify, float32_margin
 from svmkit.data import Rows
 from svmkit.engine.kernels import cross_apply
+from svmkit.engine.packed import training_precision
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Kernel, Problem, Solution
 from svmkit.solvers import base, smo
 
@@ -93,3 +94,36 @@ def test_of_kernels_without_a_diagonal_above_0_or_with_a_w_no_look_is_taken(
     alpha = np.append(np.ones(4), np.zeros(56))
     given = Solution(np.arange(60), problem.y * alpha, 5.0)
     assert certificate._beyond(problem, given, alpha) is None
+
+
+def test_a_norm_that_float32_puts_below_0_is_computed_in_float64() -> None:
+    """Of rows far from the origin kernel values are all but equal, and what float32 leaves of ‖w‖² may have either sign."""
+    lost, y = 0, np.array([1.0, -1.0] * 150)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = 300.0 + np.repeat(rng.normal(size=(150, 4)), 2, axis=0) + 1e-3 * rng.normal(size=(300, 4))
+        problem = Problem(Rows.from_dense(X), y, np.full(300, 10.0), Kernel(POLYNOMIAL, 1.0, 1.0, 1), "free")
+        given = Solution(np.arange(300), 10.0 * y, 0.25)
+        rough = cross_apply(problem.rows, problem.rows, problem.kernel, given.coef[:, None], "f4")[:, 0]
+        quick, exact = certify(problem, given, "f4"), certify(problem, given)
+        assert quick.gap > 0
+        if given.coef @ rough < -1.0:
+            assert quick == exact
+            lost += 1
+    assert lost
+
+
+@pytest.mark.parametrize(("gamma", "common"), [(0.1, 0.0), (0.2, 0.5), (0.05, 1.5)])
+def test_sums_of_float32_values_near_the_margin_are_off_by_less_than_their_margin(gamma: float, common: float) -> None:
+    """Of an SVM's own weights, balanced and at their bounds mostly; and not by so little that the margin could be nothing."""
+    X, y = zoo.points(3000, 8, seed=12, noise=0.2)
+    problem = Problem(Rows.from_dense(X + common), y, np.full(3000, 1.0), Kernel(RBF, gamma))
+    assert training_precision(problem.rows, problem.kernel) == "f4"
+    found = base.run(smo, problem, smo.Options(), eps=1e-3).solution
+    basis, weights = found.expansion(problem.rows)
+    exact, rough = (cross_apply(problem.rows, basis, problem.kernel, weights[:, None], real)[:, 0] for real in ("f8", "f4"))
+    near = np.abs(exact - found.rho) < 3.0
+    assert np.count_nonzero(near) > 2000
+    worst, margin = np.abs(exact - rough)[near].max(), float32_margin(1.0, float(found.coef @ found.coef))
+    assert worst < 0.5 * margin
+    assert worst > 1e-4 * margin
