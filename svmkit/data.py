@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from svmkit.gather import gather
 
 Floats = NDArray[np.float64]
+Reals = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -1,19 +1,22 @@
-"""Equations of Newton steps on w: H = I + XᵀΘX of rows with weights, in float64, and what a step asks of it.
+"""Equations of Newton steps on w: H = I + XᵀΘX of rows with weights, and what a step asks of it.
 
 By features H takes n·d² multiplications in BLAS, d³ to solve and memory for a few d × d matrices; by rows, where these are
-fewer, XXᵀ takes their place.
+fewer, XXᵀ takes their place. H has no eigenvalue below 1, so it is made and solved in float32, which takes half as long, where
+what that rounds is little beside I: the step then still leads down, and nearly where Newton's would. Else in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from svmkit import parallel
-from svmkit.data import Bools, Floats, Ints, Rows
+from svmkit.data import Bools, Floats, Ints, Reals, Rows
 from svmkit.engine import linear
+from svmkit.engine.cholesky import Factor, NotDefinite
 
 #: Values of rows taken at a time; pieces the rows are cut into at most, and rows of a piece at least: each piece adds up a
 #: matrix of its own.
@@ -25,6 +28,11 @@ _MOST_BY_ROWS = 1e7
 _LARGEST_PEAK = 64.0
 #: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
 _RIDGE = 1e-13
+#: Float32 rounds each sum of products by about 2⁻²⁴ of what it adds up. So H is off by a tenth of I at most while Σ θ_i ‖x_i‖²,
+#: of all rows that have been added or taken off, is at most this.
+_MOST_ROUNDED = 0.1 * 2.0**24
+#: From so many unknowns on the Cholesky factor takes less time than np.linalg.solve; rows to a block at least, most blocks.
+_LEAST_FACTORED, _LEAST_BLOCK, _BLOCKS = 384, 96, 20
 #: Rows with a weight are copied where they are at most one in so many, or as many as there are features.
 _FEW_ROWS = 4
 
@@ -43,16 +51,16 @@ def rows_with_weight(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
     return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
 
 
-def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Floats]) -> Solved | None:
+def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Reals]) -> Solved | None:
     """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range.
 
-    ``gram`` makes XᵀΘX, if it is needed, in a new array, which is used up.
+    ``gram`` makes XᵀΘX, if it is needed, in a new array of either precision, which is used up.
     """
     by_rows = len(theta) < rows.n_features and (theta * rows.sqnorms()).max(initial=0.0) <= _MOST_BY_ROWS
     return _by_rows(rows, theta, slope) if by_rows else _by_features(rows, theta, slope, gram())
 
 
-def _by_features(rows: Rows, theta: Floats, slope: Floats, gram: Floats) -> Solved | None:
+def _by_features(rows: Rows, theta: Floats, slope: Floats, gram: Reals) -> Solved | None:
     """By H itself, d × d."""
     border = linear.fold(rows, theta, len(slope))
     both = _solve(gram, np.ones(len(slope) - 1), np.column_stack([slope, border])[1:])
@@ -75,8 +83,8 @@ def _by_rows(rows: Rows, theta: Floats, slope: Floats) -> Solved | None:
     return Solved(slope - pulled, across, float(both[:, 1].sum()))
 
 
-def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
-    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves float64's range.
+def _solve(matrix: Reals, diagonal: Floats, right: Floats) -> Floats | None:
+    """(matrix + diag(diagonal))⁻¹ right, scaled to a unit diagonal; None where that leaves the range of ``matrix``'s numbers.
 
     ``matrix`` is overwritten.
     """
@@ -85,59 +93,89 @@ def _solve(matrix: Floats, diagonal: Floats, right: Floats) -> Floats | None:
     matrix *= scale
     matrix *= scale[:, None]
     matrix.flat[:: len(matrix) + 1] += _RIDGE
+    right = (scale[:, None] * right).astype(matrix.dtype)
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
         return None
-    solved: Floats = scale[:, None] * np.linalg.solve(matrix, scale[:, None] * right)
+    solved: Floats = scale[:, None] * _of_unit_diagonal(matrix, right).astype(np.float64)
+    return solved
+
+
+def _of_unit_diagonal(matrix: Reals, right: Reals) -> Reals:
+    """matrix⁻¹ right; by the Cholesky factor, on all threads, where it is worth while and rounding leaves it one."""
+    if len(matrix) >= _LEAST_FACTORED:
+        try:
+            n, block = len(matrix), max(_LEAST_BLOCK, len(matrix) // _BLOCKS)
+            factor = Factor(lambda r0, r1, c0, c1: matrix[r0:r1, c0:c1], n, 0.0, matrix.dtype.type, block)
+            return factor.backward(factor.forward(right))
+        except NotDefinite:
+            pass
+    solved: Reals = np.linalg.solve(matrix, right)
     return solved
 
 
 class SetGram:
-    """Σ weights_i x_i x_iᵀ (d, d) over a set of the rows, for sets that change little from one to the next.
+    """s·Σ weights_i x_i x_iᵀ (d, d) over a set of the rows, for sets that change little from one to the next.
 
     Rows that have come are added and those that went are taken off. What rounding leaves of these stays, so the sum is made
-    anew where half of the set has changed, or a sum of squares has been far larger since: of a few rows with huge values, too.
+    anew where half of the set has changed, or a sum of squares has been far larger since: of a few rows with huge values, too;
+    or where s has grown and with it what float32 has rounded.
     """
 
     def __init__(self, rows: Rows, weights: Floats) -> None:
         self._rows, self._weights = rows, weights
         self._inside = np.zeros(rows.n, dtype=bool)
         self._sum, self._peak = np.zeros((0, 0)), np.zeros(0)
+        self._rounded = 0.0  # Σ weights_i ‖x_i‖² of what came to the sum, or went, in float32
 
-    def over(self, inside: Bools, rows: Rows, weights: Floats) -> Floats:
-        """The sum over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0.
+    def over(self, inside: Bools, rows: Rows, weights: Floats, s: float) -> Reals:
+        """That over the rows where ``inside`` (n,): those are ``rows`` with their ``weights``, others among them have 0.
 
-        Leavable: the set is then the one before.
+        In float32 where what that rounds is little beside I. Leavable: the set is then the one before.
         """
-        changed = np.flatnonzero(inside != self._inside)
+        changed, most = np.flatnonzero(inside != self._inside), _MOST_ROUNDED / s
         with parallel.leavable():
-            if not (2 * len(changed) < np.count_nonzero(inside) and self._brought_up(changed, inside[changed])):
-                self._sum = weighted_gram(rows, weights)
+            few = 2 * len(changed) < np.count_nonzero(inside)
+            if not (few and self._rounded <= most and self._brought_up(changed, inside[changed], most)):
+                squares = _squares(rows, weights)
+                self._rounded = squares if squares <= most else 0.0
+                self._sum = weighted_gram(rows, weights, np.float32 if squares <= most else np.float64)
                 self._peak = self._sum.diagonal().copy()
         self._inside = inside
-        return self._sum
+        scaled = s * self._sum
+        return scaled.astype(np.float32) if self._rounded and float(self._sum.trace()) <= most else scaled
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _brought_up(self, changed: Ints, came: Bools) -> bool:
+    def _brought_up(self, changed: Ints, came: Bools, most: float) -> bool:
         """Adds and takes off the rows ``changed``; whether the sum is as good as new."""
-        more = self._sum + self._of(changed[came])
-        self._sum = more - self._of(changed[~came])
+        rows, weights = self._rows.take(changed), self._weights[changed]
+        rounded = self._rounded + _squares(rows, weights)
+        real = np.float32 if rounded <= most else np.float64
+        more = self._sum + weighted_gram(rows, np.where(came, weights, 0.0), real)
+        self._sum = more - weighted_gram(rows, np.where(came, 0.0, weights), real)
+        self._rounded = rounded if rounded <= most else self._rounded
         self._peak = np.maximum(self._peak, more.diagonal())
         return bool((self._peak <= _LARGEST_PEAK * self._sum.diagonal()).all())
 
-    def _of(self, some: Ints) -> Floats:
-        return weighted_gram(self._rows.take(some), self._weights[some])
+
+@np.errstate(over="ignore", invalid="ignore")
+def _squares(rows: Rows, weights: Floats) -> float:
+    """Σ weights_i ‖x_i‖², of which float32 would round its share; no finite number of values that it cannot hold."""
+    if rows.form == "sparse":
+        return inf
+    X = rows.matrix()
+    return float(weights @ np.einsum("ij,ij->i", X, X))
 
 
-def weighted_gram(rows: Rows, weights: Floats) -> Floats:
+def weighted_gram(rows: Rows, weights: Floats, real: type[np.floating[Any]] = np.float64) -> Floats:
     """Σ_i weights_i x_i x_iᵀ (d, d) over features 1 … d = ``rows.n_features``; ``weights`` (n,) ≥ 0, 0 costs nothing.
 
-    Not finite where it leaves the range of doubles.
+    Products are made in ``real`` numbers, and sums of many in float64. Not finite where it leaves their range.
     """
     d = rows.n_features
     pieces = max(1, min(_PIECES, rows.n // _PIECE_ROWS))
     cuts = np.linspace(0, rows.n, pieces + 1).astype(np.int64).tolist()
     sums = np.zeros((pieces, d, d))
-    roots = np.sqrt(weights)
+    roots = np.sqrt(weights).astype(real)
 
     def piece(number: int) -> None:
         first, last = cuts[number], cuts[number + 1]
@@ -147,7 +185,7 @@ def weighted_gram(rows: Rows, weights: Floats) -> Floats:
             r1 = min(r0 + step, last)
             used = np.flatnonzero(roots[r0:r1])
             if len(used):
-                some = _dense(rows, r0, r1, used)
+                some = _dense(rows, r0, r1, used).astype(real, copy=False)
                 some *= roots[r0:r1][used][:, None]
                 with np.errstate(over="ignore", invalid="ignore"):
                     sums[number] += some.T @ some
@@ -157,9 +195,9 @@ def weighted_gram(rows: Rows, weights: Floats) -> Floats:
     return total
 
 
-def _dense(rows: Rows, first: int, last: int, used: Ints) -> Floats:
-    """Those rows of first … last − 1 that ``used`` numbers, (k, d)."""
+def _dense(rows: Rows, first: int, last: int, used: Ints) -> Reals:
+    """Those rows of first … last − 1 that ``used`` numbers, (k, d), in a new array."""
     if rows.form == "dense":
-        return rows.matrix()[first:last][used].astype(np.float64)
+        return rows.matrix()[first:last][used]
     part: Floats = rows.part(first, last).to_dense()[used, 1:]
     return part

@@ -304,7 +304,7 @@ def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tup
     """
     inside = theta > 0
     rows, theta = rows_with_weight(state.rows, theta)
-    solved = solve_weighted(rows, theta, slope_w, lambda: state.s * state.gram.over(inside, rows, theta / state.s))
+    solved = solve_weighted(rows, theta, slope_w, lambda: state.gram.over(inside, rows, theta / state.s, state.s))
     if solved is None:
         return None
     down, across, corner = solved

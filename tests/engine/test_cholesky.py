@@ -30,6 +30,17 @@ def test_solves_as_the_dense_factor_does(n: int) -> None:
     np.testing.assert_allclose(factor.backward(right), np.linalg.solve(L.T, right), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("block", [1, 50, 96, _BLOCK])
+def test_float32_stays_float32(block: int) -> None:
+    n = 203
+    A = (matrix(n, Kernel(RBF, 0.5)) + np.eye(n)).astype(np.float32)
+    factor = Factor(lambda r0, r1, c0, c1: A[r0:r1, c0:c1], n, 0.0, np.float32, block)
+    right = np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32)
+    found = factor.backward(factor.forward(right))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.solve(A.astype(np.float64), right), rtol=1e-4, atol=1e-5)
+
+
 def test_threads_do_not_change_a_bit(threads: None) -> None:
     n = 3 * _BLOCK
     K, right = matrix(n, Kernel(RBF, 0.3)), np.ones((n, 1))

@@ -30,6 +30,7 @@ def test_it_is_the_product_of_dense_matrices(n: int, density: float, monkeypatch
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, huge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the rows that come and go where they are few, whichever rows it is given; anew where huge ones have gone."""
+    monkeypatch.setattr(weighted, "_MOST_ROUNDED", 0.0)
     X, _ = points(400, 6, seed=5)
     X[::50, 2:4] *= 1e8 if huge else 1.0
     X = X.astype(np.float32).astype(np.float64)
@@ -39,17 +40,17 @@ def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, huge: bool, monkey
     kept, looked_at, ways = SetGram(rows, weights), list[int](), set[int]()
     of_rows = weighted.weighted_gram
 
-    def counted(some: Rows, of: np.ndarray) -> np.ndarray:
+    def counted(some: Rows, of: np.ndarray, real: type) -> np.ndarray:
         looked_at.append(int(np.count_nonzero(of)))
-        return of_rows(some, of)
+        return of_rows(some, of, real)
 
     monkeypatch.setattr(weighted, "weighted_gram", counted)
     for step in range(60):
         looked_at.clear()
         if step % 2:
-            found = kept.over(inside, rows.take(np.flatnonzero(inside)), weights[inside])
+            found = kept.over(inside, rows.take(np.flatnonzero(inside)), weights[inside], 1.0)
         else:
-            found = kept.over(inside, rows, np.where(inside, weights, 0.0))
+            found = kept.over(inside, rows, np.where(inside, weights, 0.0), 1.0)
         exact = X[inside].T @ (weights[inside, None] * X[inside])
         scale = np.sqrt(np.outer(exact.diagonal(), exact.diagonal()))
         assert (np.abs(found - exact) <= 1e-11 * scale).all()
@@ -60,6 +61,27 @@ def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, huge: bool, monkey
         inside &= rng.random(400) < (1.0 if step < 40 else 0.8)
     assert ways == ({1, 2, 3} if huge else {1, 2})  # anew at once, brought up, anew after a try
     assert 0 < np.count_nonzero(inside) < 100
+
+
+def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix() -> None:
+    """Beside H = I + s·sum no direction is off by more than a tenth, for any s; and by next to nothing once s is large."""
+    X, _ = points(3000, 40, seed=6)
+    rows, rng = dense_rows(X.astype(np.float32)), np.random.default_rng(3)
+    weights, inside = rng.uniform(0.1, 3.0, 3000), rng.random(3000) < 0.6
+    squares, X = float(weights @ rows.sqnorms()), rows.to_dense()[:, 1:]
+    kept, seen = SetGram(rows, weights), []
+    for step in range(40):
+        s = 2.0 ** (step // 4 - 6 if step < 39 else 20) * weighted._MOST_ROUNDED / squares
+        some = np.flatnonzero(inside)
+        found = kept.over(inside, rows.take(some), weights[some], s)
+        exact = s * X[some].T @ (weights[some, None] * X[some])
+        L = np.linalg.cholesky(np.eye(40) + exact)
+        off = np.linalg.solve(L, np.linalg.solve(L, found - exact).T)
+        assert np.abs(np.linalg.eigvalsh(off)).max() <= 0.1
+        seen.append(found.dtype)
+        inside = inside ^ (rng.random(3000) < 0.05)
+    assert (seen[0], seen[-1]) == (np.float32, np.float64)
+    np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-11 * exact.max())
 
 
 def test_the_threads_change_no_bit(threads: None) -> None:
@@ -78,9 +100,11 @@ def solved(X: Floats, theta: Floats, slope: Floats) -> weighted.Solved:
     return found
 
 
+@pytest.mark.parametrize("factored", [True, False])
 @pytest.mark.parametrize(("n", "d"), [(12, 30), (40, 7)], ids=["by rows", "by features"])
-def test_what_a_step_asks_of_the_matrix(n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_step_asks_of_the_matrix(n: int, d: int, factored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the dense inverse; where rows are fewer, by them, and by features to the same."""
+    monkeypatch.setattr(weighted, "_LEAST_FACTORED", 1 if factored else 1 << 30)
     draw = np.random.default_rng(n)
     X, theta, slope = draw.normal(size=(n, d)), draw.uniform(0.1, 5.0, n), np.append(0.0, draw.normal(size=d))
     H = np.eye(d) + X.T @ (theta[:, None] * X)
@@ -101,8 +125,10 @@ def test_what_a_step_asks_of_the_matrix(n: int, d: int, monkeypatch: pytest.Monk
         assert found.corner == pytest.approx(corner, rel=1e-8)
 
 
-def test_features_that_copy_one_another_leave_it_solvable() -> None:
+@pytest.mark.parametrize("factored", [True, False])
+def test_features_that_copy_one_another_leave_it_solvable(factored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights so large that the unit matrix is lost in rounding."""
+    monkeypatch.setattr(weighted, "_LEAST_FACTORED", 1 if factored else 1 << 30)
     X = np.repeat(np.random.default_rng(3).normal(size=(50, 3)), 4, axis=1)
     found = solved(X, np.full(50, 1e20), np.append(0.0, np.ones(12)))
     assert np.isfinite(found.down).all()
