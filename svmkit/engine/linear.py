@@ -288,14 +288,17 @@ class FeaturePlaces:
             self.width = max(self.width, rows.n_features + 1)
             return rows
         far = np.flatnonzero(rows.indices >= _DIRECT)
-        new = np.setdiff1d(rows.indices[far], self._far)
-        self._place = np.append(self._place, np.arange(len(new), dtype=np.int32) + np.int32(_DIRECT + len(self._far)))
-        self._far = np.append(self._far, new)
-        ascending = np.argsort(self._far)
-        self._far, self._place = self._far[ascending], self._place[ascending]
+        names, which = np.unique(rows.indices[far], return_inverse=True)
+        at = np.searchsorted(self._far, names)
+        new = np.searchsorted(self._far, names, side="right") == at
+        if new.any():  # a pass over all that are known, which more and more rows do without
+            places = np.arange(np.count_nonzero(new), dtype=np.int32) + np.int32(_DIRECT + len(self._far))
+            self._place = np.insert(self._place, at[new], places)
+            self._far = np.insert(self._far, at[new], names[new])
+            at = np.searchsorted(self._far, names)
         self.width = _DIRECT + len(self._far)
         indices = rows.indices.copy()
-        indices[far] = self._place[np.searchsorted(self._far, indices[far])]
+        indices[far] = self._place[at][which]
         return rows._replace(indices=indices)
 
     def as_rows(self, w: Floats) -> Rows:

@@ -94,7 +94,7 @@ def test_dense_rows_end_where_their_pointers_say() -> None:
 
 
 def test_every_feature_of_a_stream_has_a_place_of_its_own() -> None:
-    """On both sides of the number from which features are placed as they come, in two parts."""
+    """On both sides of the number from which features are placed as they come, in two parts; known ones take no pass."""
     numbers = np.array([7, 2**20, 2**20 + 1, 2**20 + 2, 2**31 - 1], dtype=np.int32)
     features, found = linear.FeaturePlaces(), []
     for some in (numbers[[1, 3]], numbers):
@@ -102,6 +102,9 @@ def test_every_feature_of_a_stream_has_a_place_of_its_own() -> None:
         found = features.place(rows).indices.tolist()
     assert len(set(found)) == len(numbers)
     assert features.width == 2**20 + 1 + 3
+    known = features._place
+    assert features.place(rows).indices.tolist() == found
+    assert features._place is known
     w = np.zeros(features.width)
     w[found] = [1.0, 2.0, 3.0, 4.0, 5.0]
     row = features.as_rows(w)
