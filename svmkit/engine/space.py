@@ -125,7 +125,7 @@ def sorted_space(basis: Packed, columns: Ints, real: Real, width: int) -> tuple[
     """This thread's table of frequent features, room for at most WIDE_COLUMNS sorted by the others, and a chunk's sums."""
     part = _doubled(lanes(real), len(columns), table_columns(real))
     n_parts = -(-min(WIDE_COLUMNS, len(columns)) // part)
-    lengths = np.sort((basis.indptr[1:] - basis.indptr[:-1])[columns])
+    lengths = np.sort(basis.indptr[columns + 1] - basis.indptr[columns])
     n_entries = int(lengths[-n_parts * part :].sum())
     table, h, sums, cursor = kept(
         "sorted",
