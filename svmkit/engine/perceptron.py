@@ -11,7 +11,7 @@ from typing import Any
 from svmkit._jit import ORDERED, both_precisions, compiled, helper
 from svmkit.engine.linear import add_row, dot_row
 
-#: Places in ``counts``: steps; examples in S; mistakes, which streams do not count; kernel values used.
+#: Places in ``counts``: steps; examples in S; mistakes, of which a stream makes no use; kernel values used.
 STEPS, SUPPORTS, MISTAKES, VALUES, COUNTS = range(5)
 #: What a stream knows of an example: label, weight, coefficient, that times the steps before, f at it and the sum over S of
 #: late coefficients there, whether it is in S.
@@ -36,19 +36,21 @@ def _block_steps(
 
 
 def _budget_steps(
-    K: Any, y: Any, omega: Any, coef: Any, f: Any, inside: Any, block: Any, counts: Any,
+    K: Any, y: Any, omega: Any, coef: Any, f: Any, inside: Any, block: Any, before: Any, counts: Any,
     margin: Any, budget: Any, first: Any, last: Any,
 ) -> None:  # fmt: skip
-    """Examples first … last − 1 of a block, given by their slots; where S outgrows the budget, one leaves."""
+    """Examples first … last − 1 of a block, given by their slots; ``before`` gets f at each; beyond the budget one leaves S."""
     for p in range(first, last):
         a = block[p]
         counts[VALUES] += counts[SUPPORTS]
+        before[p] = f[a]
         if omega[a] > 0 and y[a] * f[a] <= margin:
             step = omega[a] * y[a]
             coef[a] += step
-            counts[SUPPORTS] += 1 - inside[a]
+            if inside[a] == 0.0:
+                counts[SUPPORTS] += 1
             counts[MISTAKES] += 1
-            inside[a] = 1
+            inside[a] = 1.0
             for b in range(len(f)):
                 f[b] += step * K[a, b]
             if counts[SUPPORTS] > budget:
@@ -64,18 +66,18 @@ def _one_leaves(K: Any, y: Any, coef: Any, f: Any, inside: Any, newest: Any) -> 
     most = y[out] * (f[out] - coef[out] * K[out, out])
     for b in range(len(f)):
         right = y[b] * (f[b] - coef[b] * K[b, b])
-        if inside[b] and right > most:
+        if inside[b] != 0.0 and right > most:
             out = b
             most = right
     for b in range(len(f)):
         f[b] -= coef[out] * K[out, b]
     coef[out] = 0.0
-    inside[out] = 0
+    inside[out] = 0.0
 
 
 _STEPS = "void(R[:, :], f8[:], f8[:], f8[:], f8[:], "
 block_steps = both_precisions(_block_steps, _STEPS + "f8[:], i8[:], i8[:], f8, i8, i8)")
-budget_steps = both_precisions(_budget_steps, _STEPS + "i8[:], i8[:], i8[:], f8, i8, i8, i8)")
+budget_steps = both_precisions(_budget_steps, _STEPS + "f8[:], i8[:], f8[:], i8[:], f8, i8, i8, i8)")
 
 
 @compiled("void(f8[:, :], f8[:, :], f8[:], i8[:], f8, i8)", ORDERED)
@@ -97,27 +99,6 @@ def stream_steps(K: Any, table: Any, before: Any, counts: Any, margin: Any, aver
                 table[F, b] += step * K[a, b]
                 table[LATE_F, b] += step * steps * K[a, b]
         counts[STEPS] = steps + 1
-
-
-@compiled("void(f8[:, :], f8[:, :], f8[:], i8[:], f8, i8)", ORDERED)
-def stream_budget_steps(K: Any, table: Any, before: Any, counts: Any, margin: Any, budget: Any) -> None:
-    """The same behind those of S at the block's begin; where S outgrows the budget, one leaves."""
-    n = len(K)
-    first = n - len(before)
-    for a in range(first, n):
-        counts[VALUES] += counts[SUPPORTS]
-        before[a - first] = table[F, a]
-        if table[OMEGA, a] > 0 and table[Y, a] * table[F, a] <= margin:
-            step = table[OMEGA, a] * table[Y, a]
-            table[COEF, a] = step
-            table[INSIDE, a] = 1.0
-            counts[SUPPORTS] += 1
-            for b in range(n):
-                table[F, b] += step * K[a, b]
-            if counts[SUPPORTS] > budget:
-                _one_leaves(K, table[Y], table[COEF], table[F], table[INSIDE], a)
-                counts[SUPPORTS] -= 1
-        counts[STEPS] += 1
 
 
 @compiled("void(i8[:], i4[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], f8, i8)", ORDERED)

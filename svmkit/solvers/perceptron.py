@@ -69,7 +69,7 @@ class _Block:
 
 @dataclass
 class _Held:
-    """S and the open block's examples, each in a slot: its row (−1: free), coefficient, f at it, whether in S, and ``K``
+    """S and the open block's examples, each in a slot: its row (−1: free), coefficient, f at it, whether in S (1, 0), and ``K``
     between slots; ``block`` are the slots of the block's examples in order, its first one being step ``first``.
     """
 
@@ -78,7 +78,7 @@ class _Held:
     omega: Floats
     coef: Floats
     f: Floats
-    inside: Ints
+    inside: Floats
     K: NDArray[Any]
     block: Ints
     first: int = 0
@@ -245,7 +245,7 @@ def _no_slots(engine: Engine, budget: int) -> _Held:
         omega=np.zeros(size),
         coef=np.zeros(size),
         f=np.zeros(size),
-        inside=np.zeros(size, np.int64),
+        inside=np.zeros(size),
         K=np.zeros((size, size), engine.packed.real),
         block=np.empty(0, np.int64),
     )
@@ -258,7 +258,7 @@ def _run_held(state: _State, held: _Held, end: int) -> None:
         held.first = int(state.counts[loops.STEPS])
     last = min(end - held.first, len(held.block))
     loops.budget_steps[state.engine.packed.real](
-        *(held.K, held.y, held.omega, held.coef, held.f, held.inside, held.block, state.counts),
+        *(held.K, held.y, held.omega, held.coef, held.f, held.inside, held.block, np.empty(_BLOCK), state.counts),
         *(state.options.beta, state.options.budget, int(state.counts[loops.STEPS]) - held.first, last),
     )
     if last == len(held.block):

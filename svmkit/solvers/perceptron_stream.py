@@ -145,7 +145,9 @@ def _redo(state: Expanded) -> Floats:
     state.now, state.counts_now = state.begin.copy(), state.counts.copy()
     before = np.empty(state.rows.n - state.size)
     if state.budget:
-        loops.stream_budget_steps(state.K, state.now, before, state.counts_now, state.margin, state.budget)
+        known = (state.now[k] for k in (loops.Y, loops.OMEGA, loops.COEF, loops.F, loops.INSIDE))
+        block, counts = np.arange(state.size, state.rows.n), state.counts_now
+        loops.budget_steps["f8"](state.K, *known, block, before, counts, state.margin, state.budget, 0, len(block))
     else:
         block = np.ascontiguousarray(state.now[:, state.size :])
         loops.stream_steps(state.K, block, before, state.counts_now, state.margin, int(state.average))
