@@ -70,9 +70,12 @@ def layout_of(left: Rows, basis: Rows, kernel: Kernel, real: Real, may_differ: b
     unless they may not.
     """
     both = (left,) if left is basis else (left, basis)
-    layout = _layout_in_float32(both, kernel) if real == "f4" and may_differ else None
-    special = special_layout(both, kernel, real if may_differ else "f8")  # not those that take text for whole numbers
-    return layout or special or _layout_of_far(both, kernel, real) or _layout_for_products(both)
+    return (
+        (_layout_in_float32(both, kernel) if real == "f4" and may_differ else None)
+        or special_layout(both, kernel, real if may_differ else "f8")  # not those that take text for whole numbers
+        or _layout_of_far(both, kernel, real)
+        or _layout_for_products(both)
+    )
 
 
 def _layout_in_float32(both: Sequence[Rows], kernel: Kernel) -> Layout | None:
