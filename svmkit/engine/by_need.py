@@ -20,13 +20,12 @@ from svmkit.engine.kernels import Engine
 from svmkit.engine.layouts import Layout, layout_of
 from svmkit.engine.packed import training_precision
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
-from svmkit.engine.space import aligned, table_columns
+from svmkit.engine.space import aligned, lanes, table_columns
 from svmkit.engine.table import block_4, block_8
-from svmkit.engine.vector import REGISTER_BYTES
 from svmkit.problem import PRECOMPUTED, Kernel
 
 #: How the engine is to pack the rows; columns to a register.
-LAYOUT, LANES = Layout("table"), REGISTER_BYTES // 8
+LAYOUT, LANES = Layout("table"), lanes("f8")
 
 #: Rows of such a problem at most; bytes that the tables may take, which should not leave the caches; and bytes of them that a
 #: row may read: one that reads more takes so long that blocks, which make many rows of what they read, are done sooner.
@@ -69,7 +68,7 @@ class RowsByNeed:
                     break
                 self._make_all()
             allowed = budget - used if self._steps >= look else min(budget - used, look - self._steps)
-            now = self._some_steps(bias, F, beta, lower, upper, eps, allowed)
+            now = self._some_steps(bias, (F, beta, lower, upper), eps, allowed)
             used += now
             if now < allowed:
                 break
@@ -79,13 +78,12 @@ class RowsByNeed:
         """Kβ (m,), where all rows that it takes are made."""
         return product_of_rows(self.K, beta) if self._made[beta != 0.0].all() else None
 
-    def _some_steps(self, bias: bool, *rest: Any) -> int:
+    def _some_steps(self, bias: bool, variables: tuple[Floats, ...], eps: float, budget: int) -> int:
         kernel, before = self._engine.kernel, int(np.count_nonzero(self._made))
-        F, beta, lower, upper, eps, budget = rest
         used: int = (_pair_steps if bias else _coordinate_steps)(
-            *(kernel.kind, kernel.coef0, kernel.degree, LANES, *self._packed, self._every),
+            *(kernel.kind, kernel.coef0, kernel.degree, *self._packed, self._every),
             *(self._tables, self._half, self._made, self.K),
-            *(self.diagonal, F, beta, lower, upper, *self._work, eps, budget),
+            *(self.diagonal, *variables, *self._work, eps, budget),
         )
         self._steps += used
         self._engine.evaluations += len(self._made) * (int(np.count_nonzero(self._made)) - before)
@@ -117,7 +115,7 @@ def suits(rows: Rows, kernel: Kernel, n: int) -> bool:
 @helper(ORDERED)
 def make(source: Any, K: Any, i: Any) -> None:
     """Makes row i of K where it is not made."""
-    kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made = source
+    kind, coef0, degree, indptr, indices, data, half, every, W, h, made = source
     if made[i] == 0:
         made[i] = 1
         width = W.shape[1]
@@ -127,10 +125,10 @@ def make(source: Any, K: Any, i: Any) -> None:
             table, own, c = W[t * lines : (t + 1) * lines], h[t * width : (t + 1) * width], t * width
             rows = indptr, indices, data, half, every, i, i + 1
             block = c, c + width, K, table, own, own
-            if width == 8 * lanes:
-                block_8(kind, coef0, degree, lanes, 0, *rows, *block)
+            if width == 8 * LANES:
+                block_8(kind, coef0, degree, LANES, 0, *rows, *block)
             else:
-                block_4(kind, coef0, degree, lanes, 0, *rows, *block)
+                block_4(kind, coef0, degree, LANES, 0, *rows, *block)
 
 
 @compiled("void(" + PACKED.replace("R", "f8") + "i8[:], f8[:, :], f8[:])", ORDERED)
@@ -166,14 +164,13 @@ def _entry(steps: Any, name: str) -> Compiled:
     """``steps`` over rows that ``make`` makes."""
 
     def entry(
-        kind: Any, coef0: Any, degree: Any, lanes: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any,
-        h: Any, made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any,
-        budget: Any,
+        kind: Any, coef0: Any, degree: Any, indptr: Any, indices: Any, data: Any, half: Any, every: Any, W: Any, h: Any,
+        made: Any, K: Any, diagonal: Any, F: Any, beta: Any, lower: Any, upper: Any, up: Any, low: Any, eps: Any, budget: Any,
     ) -> Any:  # fmt: skip
-        source = kind, coef0, degree, lanes, indptr, indices, data, half, every, W, h, made
+        source = kind, coef0, degree, indptr, indices, data, half, every, W, h, made
         return steps(source, K, diagonal, F, beta, lower, upper, up, low, eps, budget)
 
-    rows, tables = "i8, f8, i8, i8, " + PACKED.replace("R", "f8") + "i8[:], ", "f8[:, :], f8[:], u1[:], "
+    rows, tables = "i8, f8, i8, " + PACKED.replace("R", "f8") + "i8[:], ", "f8[:, :], f8[:], u1[:], "
     return compiled(f"i8({rows}{tables}f8[:, :], {'f8[:], ' * 7}f8, i8)", name=name)(entry)
 
 
