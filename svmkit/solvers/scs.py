@@ -87,6 +87,10 @@ class _Function:
     def inner(self, other: _Function) -> float:
         return float(self.coef @ other.response)
 
+    def times(self, factor: float) -> _Function:
+        """In arrays of its own: ``response`` may be added to in place."""
+        return _Function(factor * self.coef, factor * self.response)
+
 
 @dataclass
 class _State:
@@ -259,7 +263,7 @@ def _iterate(state: _State) -> None:
             state.completed = True
         return
     t, tried = _search(state, square) if square > 0 else (0.0, 0.0)
-    move = _sum(-tried, state.p, 0.0, state.p)
+    move = state.p.times(-tried)
     _extend(state, ceil(state.options.growth * _size(state)), move)
     trusted = t > 0 and sqrt(square) > state.options.eta2 * state.lam * state.radius
     if trusted and _validated(state, move):
@@ -286,7 +290,7 @@ def _turn(state: _State) -> float:
     square = state.p.inner(state.p)
     f = _objective(state, state.alpha)
     if theta[1] > 0 and square / (2.0 * state.lam) < FRESH * (f - _bound(state, state.mean)):
-        state.p, state.mean = g, _sum(1.0, hinge, 0.0, hinge)
+        state.p, state.mean = g, hinge.times(1.0)
         square = g.inner(g)
     _bound(state, hinge)
     state.gap = relative_gap(f, state.bound)
@@ -375,7 +379,7 @@ def _look_again(state: _State) -> None:
     if not (state.checks.done or state.checks.stalled or state.completed):
         hinge = _hinges(state, alpha)
         state.at, state.hinge = alpha, _Function(hinge, state.gram.product(hinge))
-        state.mean = _sum(1.0, state.hinge, 0.0, state.hinge)
+        state.mean = state.hinge.times(1.0)
         state.p = _sum(state.lam, alpha, -1.0 / s, state.hinge)
 
 
