@@ -82,7 +82,7 @@ Exit codes:
 @click.pass_context
 def group(ctx: click.Context) -> int:
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        streams.tell(*ctx.get_help().split("\n"))
     return 2  # where no command is given; else what the command returns counts
 
 

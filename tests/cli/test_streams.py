@@ -97,6 +97,7 @@ def lost(how: str) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("args", "code"),
     [
+        ([], 2),
         (["train", "nothing", "m"], 1),
         (["train", "--colour", "blobs", "m"], 2),
         (["train", "-w7", "2", "blobs", "m"], 0),
