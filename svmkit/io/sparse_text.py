@@ -46,6 +46,7 @@ _REASONS = {
 
 _DECIMAL = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _HEXADECIMAL = re.compile(rb"[+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)(?:[pP][+-]?\d+)?")
+_BEYOND = "not a finite number"
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan(?:\(\w*\))?|inf|infinity)", re.IGNORECASE)
 
 
@@ -193,6 +194,8 @@ class _Filling:
                 continue
             value = _to_float(token)
             if isinstance(value, str):
+                if value == _BEYOND and self.manner.notes:
+                    value += "; leave the example or the feature out"
                 if kind == lines.LEADING and self.manner.notes:
                     value += "; a line begins with its label, a finite number such as 1 or -1"
                 raise TextError(self.text, at, value)
@@ -240,7 +243,7 @@ def _to_float(token: bytes) -> float | str:
         except OverflowError:
             value = np.inf
     elif _NOT_FINITE.fullmatch(token):
-        return "not a finite number; leave the example or the feature out"
+        return _BEYOND
     elif b"\0" in token:
         return "a NUL byte: this is no text file"
     else:
