@@ -36,6 +36,8 @@ _NO_END = 1 << 62
 _DONE_AT_ONCE = 1.0
 #: Kernel values among single classes that are kept for other machines, 64 MB.
 _KEPT_VALUES = 1 << 23
+#: Kernel values that are compared at a time: they stay in the second-level cache.
+_COMPARED_VALUES = 1 << 16
 
 
 class SmallMachines:
@@ -145,10 +147,19 @@ class SmallMachines:
 def small_machines(rows: Rows, kernel: Kernel, sizes: Ints) -> SmallMachines | None:
     """For machines of so many examples each; None where small ones are too few to be worth packing all rows for.
 
-    And for a precomputed kernel: it need not be symmetric, and here K(x, z) serves as K(z, x).
+    And for a precomputed kernel that is not symmetric: here K(x, z) serves as K(z, x).
     """
     small = sizes[sizes <= MOST_VARIABLES]
-    if kernel.kind == PRECOMPUTED or rows.form == "dense" or len(small) < 2 or small.sum() < rows.n:
+    if rows.form == "dense" or len(small) < 2 or small.sum() < rows.n:
+        return None
+    if kernel.kind == PRECOMPUTED and not _is_symmetric(rows):
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, int(small.max())) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout))
+
+
+def _is_symmetric(rows: Rows) -> bool:
+    """Whether of a precomputed kernel K(x, z) is K(z, x), to the bit, among all rows; few values are copied at a time."""
+    columns, step = rows.serial - 1, max(1, _COMPARED_VALUES // max(1, rows.n))
+    parts = (slice(first, first + step) for first in range(0, rows.n, step))
+    return all(np.array_equal(rows.gram[part][:, columns], rows.gram[:, columns[part]].T) for part in parts)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from zoo import classes
+from zoo import classes, precomputed
 
 from svmkit import fit as fit_module
 from svmkit import parallel, schedule
@@ -22,7 +22,7 @@ from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Ended
 from svmkit.fit import FitResult, fit
 from svmkit.io.model_libsvm import model_text
-from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, Kernel
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
 from svmkit.solvers import smo, smo_together
 from svmkit.solvers.base import Several, SeveralEnded
 from svmkit.trace import Status
@@ -173,8 +173,29 @@ def test_what_is_trained_together() -> None:
     assert smo.together(rows, rbf, options, np.array([60, 3000, 3000])) is None  # one small machine alone
     assert smo.together(rows, rbf, options, np.array([10, 10, 3000])) is None  # all rows would be packed for a few
     assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60])) is None
-    assert smo.together(rows, Kernel(PRECOMPUTED), options, np.array([60, 60, 60])) is None  # need not be symmetric
     assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, np.array([60, 60, 60])) is None
+
+
+def with_a_matrix(data: Dataset, change: float = 0.0) -> Dataset:
+    """The same with rbf values of the examples in their place, one of them changed."""
+    every = np.arange(data.n)
+    K = Engine(data.rows, Kernel(RBF, gamma=CONFIG.gamma), "f8").block(every, every)
+    K[-1, 0] += change
+    return replace(data, rows=precomputed(K, data.y, 1.0).rows)
+
+
+def test_a_symmetric_precomputed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machines are those of the kernel itself; one that is not symmetric is left to smo."""
+    config = replace(CONFIG, kernel="precomputed")
+    monkeypatch.setattr(smo_together, "_COMPARED_VALUES", 1000)
+    together = count_together(monkeypatch)
+    found = fit(with_a_matrix(DATA), config)
+    assert len(together) == 15
+    fit(with_a_matrix(DATA, 1e-9), config)
+    assert len(together) == 15
+    for one, other in zip(found.machines, fit(DATA, CONFIG).machines, strict=True):
+        assert_allclose(one.certificate.dual, other.certificate.dual, rtol=1e-9)
+        assert_allclose(one.solution.rho, other.solution.rho, atol=1e-7)
 
 
 def wide(data: Dataset) -> Dataset:
