@@ -21,7 +21,7 @@ Handler = Callable[[int, FrameType | None], Any]
 #: When a signal that was ignored comes again: not before the callback has ended, which would ignore this one, too.
 _AGAIN_S = 0.05
 
-_NOTICE = b"\nsvmkit: stopping; the model so far will be saved (once more: stop at once, save nothing)\n"
+_NOTICE = b"\nsvmkit: stopping; the model so far, if there is one, will be saved (once more: stop at once, save nothing)\n"
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from svmkit.engine.kernels import Engine
 from svmkit.problem import Solution
 from svmkit.solvers.smo_state import State, as_solution, current_beta, note, spent, take, use_float64
 
-#: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB.
+#: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB, beside the block's values.
 MOST = 4096
 
 
