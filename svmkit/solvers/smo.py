@@ -314,8 +314,8 @@ def _worth_a_look(state: State) -> bool:
 
 
 def _work(state: State) -> float:
-    """All that was done so far, in kernel values."""
-    return _evaluations(state) + state.step_work
+    """All that was done so far, in kernel values; of rounds of few steps also what it takes to open and to close them."""
+    return _evaluations(state) + state.step_work + 2.0 * len(state.K) * state.lost_steps
 
 
 def _newton(state: State) -> bool:

@@ -81,14 +81,17 @@ def test_where_rounding_hides_the_optimum_of_linear_machines_pair_steps_end() ->
     assert found.certificate.gap <= 1e-6 * found.certificate.primal
 
 
-def test_calls_are_short_where_rounds_have_a_step_each() -> None:
-    state = smo.start(with_times(3, 1.6e9, 2592000), smo.Options(), 1e-3, 0)
-    rounds = 0
-    while not (progress := smo.advance(state, 10_000)).stalled:
-        assert state.rounds - rounds <= 1 + 10_000 // smo._ROUND_STEPS
-        rounds = state.rounds
-    assert rounds > 1000
-    assert progress.steps < 1_000_000
+def test_rounds_of_a_step_each_count_for_what_they_take() -> None:
+    """Calls are short, and another way is soon looked for. Of seed 4 rounds had a step each, 200,000 of them."""
+    most = 0
+    for seed in (3, 4, 5, 6):
+        state = smo.start(with_times(seed, 1.6e9, 2592000), smo.Options(), 1e-3, 0)
+        rounds = 0
+        while not (progress := smo.advance(state, 10_000)).stalled:
+            most, rounds = max(most, state.rounds - rounds), state.rounds
+        assert state.rounds < 20_000
+        assert progress.steps < 1_000_000
+    assert 10_000 // smo._ROUND_STEPS - 20 <= most <= 10_000 // smo._ROUND_STEPS + 1
 
 
 def test_a_violation_within_eps_that_ends_nothing_is_no_fall() -> None:
