@@ -31,6 +31,8 @@ _RIDGE = 1e-13
 #: Float32 rounds each sum of products by about 2⁻²⁴ of what it adds up. So H is off by a tenth of I at most while Σ θ_i ‖x_i‖²,
 #: of all rows that have been added or taken off, is at most this.
 _MOST_ROUNDED = 0.1 * 2.0**24
+#: A weight whose root float32 cannot hold is larger.
+_LARGEST_WEIGHT = 1e76
 #: From so many unknowns on the Cholesky factor takes less time than np.linalg.solve; rows to a block at least, most blocks.
 _LEAST_FACTORED, _LEAST_BLOCK, _BLOCKS = 384, 96, 20
 #: Rows with a weight are copied where they are at most one in so many, or as many as there are features.
@@ -160,7 +162,7 @@ class SetGram:
 @np.errstate(over="ignore", invalid="ignore")
 def _squares(rows: Rows, weights: Floats) -> float:
     """Σ weights_i ‖x_i‖², of which float32 would round its share; no finite number of values that it cannot hold."""
-    if rows.form == "sparse":
+    if rows.form == "sparse" or weights.max(initial=0.0) > _LARGEST_WEIGHT:
         return inf
     X = rows.matrix()
     return float(weights @ np.einsum("ij,ij->i", X, X))

@@ -84,6 +84,13 @@ def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix() -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-11 * exact.max())
 
 
+def test_weights_too_large_for_float32_are_not_rounded_to_infinity() -> None:
+    """Not of rows of zeros, either, whose squares are none."""
+    rows, all_rows = dense_rows(np.zeros((10, 3), np.float32)), np.ones(10, dtype=bool)
+    found = SetGram(rows, np.full(10, 1e80)).over(all_rows, rows, np.full(10, 1e80), 1.0)
+    assert (found == 0.0).all()
+
+
 def test_the_threads_change_no_bit(threads: None) -> None:
     X, _ = points(500, 9, seed=4)
     found = []
