@@ -139,8 +139,8 @@ class SetGram:
             few = 2 * len(changed) < np.count_nonzero(inside)
             if not (few and self._rounded <= most and self._brought_up(changed, inside[changed], most)):
                 squares = _squares(rows, weights)
-                self._rounded = squares if squares <= most else 0.0
                 self._sum = weighted_gram(rows, weights, np.float32 if squares <= most else np.float64)
+                self._rounded = squares if squares <= most else 0.0
                 self._peak = self._sum.diagonal().copy()
         self._inside = inside
         scaled = s * self._sum

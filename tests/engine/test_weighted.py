@@ -84,6 +84,24 @@ def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix() -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-11 * exact.max())
 
 
+def test_what_float32_has_rounded_is_known_after_a_sum_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum is then still the one in float32, which must not serve for a large s, even if it was left for one in float64."""
+    X, _ = points(300, 4, seed=8)
+    rows, weights = dense_rows(X.astype(np.float32)), np.ones(300)
+    first, most, s = np.arange(300) < 200, np.arange(300) < 199, weighted._MOST_ROUNDED
+    kept, of_rows = SetGram(rows, weights), weighted.weighted_gram
+    assert kept.over(first, rows, 1.0 * first, 1.0).dtype == np.float32
+
+    def left(*_: object) -> Floats:
+        raise parallel.Left
+
+    monkeypatch.setattr(weighted, "weighted_gram", left)
+    with pytest.raises(parallel.Left):
+        kept.over(~first, rows, 1.0 * ~first, s)
+    monkeypatch.setattr(weighted, "weighted_gram", of_rows)
+    assert kept.over(most, rows, 1.0 * most, s) == pytest.approx(s * of_rows(rows, 1.0 * most), rel=1e-12, abs=1e-11 * s)
+
+
 def test_weights_too_large_for_float32_are_not_rounded_to_infinity() -> None:
     """Not of rows of zeros, either, whose squares are none."""
     rows, all_rows = dense_rows(np.zeros((10, 3), np.float32)), np.ones(10, dtype=bool)
