@@ -2,7 +2,7 @@
 
 By features H takes n·d² multiplications in BLAS, d³ to solve and memory for a few d × d matrices; by rows, where these are
 fewer, XXᵀ takes their place. H has no eigenvalue below 1, so it is made and solved in float32, which takes half as long, where
-what that rounds is little beside I: the step then still leads down, and nearly where Newton's would. Else in float64.
+what that rounds is little beside I: the step then leads down, and nearly where Newton's would. Else in float64.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _MOST_BY_ROWS = 1e7
 _LARGEST_PEAK = 64.0
 #: Added to the unit diagonal of the scaled matrix, so that rounding leaves it invertible.
 _RIDGE = 1e-13
-#: Float32 rounds each sum of products by about 2⁻²⁴ of what it adds up. So H is off by a tenth of I at most while Σ θ_i ‖x_i‖²,
-#: of all rows that have been added or taken off, is at most this.
+#: Float32 rounds each sum of products by about 2⁻²⁴ of what it adds up. So H is off by about a tenth of I while Σ θ_i ‖x_i‖²,
+#: of all rows that have been added or taken off, is at most this. Of rows that are all but the same, the roundings are so, too,
+#: and add up to a few times I: a step that then leads up gets no length, and ends its round.
 _MOST_ROUNDED = 0.1 * 2.0**24
 #: A weight whose root float32 cannot hold is larger.
 _LARGEST_WEIGHT = 1e76
@@ -54,7 +55,7 @@ def rows_with_weight(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
 
 
 def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Reals]) -> Solved | None:
-    """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves float64's range.
+    """For rows with weights Θ > 0 and a slope (d + 1,), place 0 unused; None where that leaves the range of its numbers.
 
     ``gram`` makes XᵀΘX, if it is needed, in a new array of either precision, which is used up.
     """

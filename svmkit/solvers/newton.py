@@ -298,7 +298,7 @@ def _is_flat(state: State, way: float, slope_w: Floats, slope_b: float) -> bool:
 
 
 def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tuple[Floats, float] | None:
-    """The step (Δw, Δb) to the minimum of the parabola that touches the smoothed loss; None where it leaves float64's range.
+    """The step (Δw, Δb) to the minimum of the parabola that touches the smoothed loss; None where numbers overflow.
 
     Where no row bends it, b is taken to have the curvature of one.
     """
