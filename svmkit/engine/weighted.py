@@ -34,8 +34,9 @@ _RIDGE = 1e-13
 _MOST_ROUNDED = 0.1 * 2.0**24
 #: A weight whose root float32 cannot hold is larger.
 _LARGEST_WEIGHT = 1e76
-#: From so many unknowns on the Cholesky factor takes less time than np.linalg.solve; rows to a block at least, most blocks.
-_LEAST_FACTORED, _LEAST_BLOCK, _BLOCKS = 384, 96, 20
+#: From so many unknowns on float32 is worth while, and the Cholesky factor takes less time than np.linalg.solve; of that, rows
+#: to a block at least, and blocks at most.
+_MANY, _LEAST_BLOCK, _BLOCKS = 384, 96, 20
 #: Rows with a weight are copied where they are at most one in so many, or as many as there are features.
 _FEW_ROWS = 4
 
@@ -105,7 +106,7 @@ def _solve(matrix: Reals, diagonal: Floats, right: Floats) -> Floats | None:
 
 def _of_unit_diagonal(matrix: Reals, right: Reals) -> Reals:
     """matrix⁻¹ right; by the Cholesky factor, on all threads, where it is worth while and rounding leaves it one."""
-    if len(matrix) >= _LEAST_FACTORED:
+    if len(matrix) >= _MANY:
         try:
             n, block = len(matrix), max(_LEAST_BLOCK, len(matrix) // _BLOCKS)
             factor = Factor(lambda r0, r1, c0, c1: matrix[r0:r1, c0:c1], n, 0.0, matrix.dtype.type, block)
@@ -162,8 +163,8 @@ class SetGram:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _squares(rows: Rows, weights: Floats) -> float:
-    """Σ weights_i ‖x_i‖², of which float32 would round its share; no finite number of values that it cannot hold."""
-    if rows.form == "sparse" or weights.max(initial=0.0) > _LARGEST_WEIGHT:
+    """Σ weights_i ‖x_i‖², of which float32 would round its share; infinite where that is of no use, or cannot hold them."""
+    if rows.form == "sparse" or rows.n_features < _MANY or weights.max(initial=0.0) > _LARGEST_WEIGHT:
         return inf
     X = rows.matrix()
     return float(weights @ np.einsum("ij,ij->i", X, X))

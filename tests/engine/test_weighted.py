@@ -63,8 +63,9 @@ def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, huge: bool, monkey
     assert 0 < np.count_nonzero(inside) < 100
 
 
-def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix() -> None:
+def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside H = I + s·sum no direction is off by more than a tenth, for any s; and by next to nothing once s is large."""
+    monkeypatch.setattr(weighted, "_MANY", 1)
     X, _ = points(3000, 40, seed=6)
     rows, rng = dense_rows(X.astype(np.float32)), np.random.default_rng(3)
     weights, inside = rng.uniform(0.1, 3.0, 3000), rng.random(3000) < 0.6
@@ -86,6 +87,7 @@ def test_float32_serves_while_it_rounds_little_beside_the_unit_matrix() -> None:
 
 def test_what_float32_has_rounded_is_known_after_a_sum_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum is then still the one in float32, which must not serve for a large s, even if it was left for one in float64."""
+    monkeypatch.setattr(weighted, "_MANY", 1)
     X, _ = points(300, 4, seed=8)
     rows, weights = dense_rows(X.astype(np.float32)), np.ones(300)
     first, most, s = np.arange(300) < 200, np.arange(300) < 199, weighted._MOST_ROUNDED
@@ -102,8 +104,9 @@ def test_what_float32_has_rounded_is_known_after_a_sum_was_left(monkeypatch: pyt
     assert kept.over(most, rows, 1.0 * most, s) == pytest.approx(s * of_rows(rows, 1.0 * most), rel=1e-12, abs=1e-11 * s)
 
 
-def test_weights_too_large_for_float32_are_not_rounded_to_infinity() -> None:
+def test_weights_too_large_for_float32_are_not_rounded_to_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of rows of zeros, either, whose squares are none."""
+    monkeypatch.setattr(weighted, "_MANY", 1)
     rows, all_rows = dense_rows(np.zeros((10, 3), np.float32)), np.ones(10, dtype=bool)
     found = SetGram(rows, np.full(10, 1e80)).over(all_rows, rows, np.full(10, 1e80), 1.0)
     assert (found == 0.0).all()
@@ -129,7 +132,7 @@ def solved(X: Floats, theta: Floats, slope: Floats) -> weighted.Solved:
 @pytest.mark.parametrize(("n", "d"), [(12, 30), (40, 7)], ids=["by rows", "by features"])
 def test_what_a_step_asks_of_the_matrix(n: int, d: int, factored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the dense inverse; where rows are fewer, by them, and by features to the same."""
-    monkeypatch.setattr(weighted, "_LEAST_FACTORED", 1 if factored else 1 << 30)
+    monkeypatch.setattr(weighted, "_MANY", 1 if factored else 1 << 30)
     draw = np.random.default_rng(n)
     X, theta, slope = draw.normal(size=(n, d)), draw.uniform(0.1, 5.0, n), np.append(0.0, draw.normal(size=d))
     H = np.eye(d) + X.T @ (theta[:, None] * X)
@@ -153,7 +156,7 @@ def test_what_a_step_asks_of_the_matrix(n: int, d: int, factored: bool, monkeypa
 @pytest.mark.parametrize("factored", [True, False])
 def test_features_that_copy_one_another_leave_it_solvable(factored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights so large that the unit matrix is lost in rounding."""
-    monkeypatch.setattr(weighted, "_LEAST_FACTORED", 1 if factored else 1 << 30)
+    monkeypatch.setattr(weighted, "_MANY", 1 if factored else 1 << 30)
     X = np.repeat(np.random.default_rng(3).normal(size=(50, 3)), 4, axis=1)
     found = solved(X, np.full(50, 1e20), np.append(0.0, np.ones(12)))
     assert np.isfinite(found.down).all()
