@@ -23,7 +23,7 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import linear
 from svmkit.engine.kernels import Columns
-from svmkit.errors import UsageError
+from svmkit.errors import ModelError, UsageError
 from svmkit.features import feature_names, narrowed
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, alphas, decision_values, decisions_by_part, predict, with_machines
@@ -68,14 +68,14 @@ def compress(
 ) -> Model:
     """``model`` on at most ``count`` basis vectors, ``steps`` of L-BFGS; ``data`` (labels are not needed) as said above.
 
-    ``on_step`` hears of each step. The model comes back as it is where it has no more support vectors. Raises UsageError for a
-    kernel without feature space, or where there are too few vectors for the classes.
+    ``on_step`` hears of each step. The model comes back as it is where it has no more support vectors. Raises ModelError for a
+    kernel without feature space or a model without vectors, UsageError where ``count`` is too small for the classes.
     """
     if model.kernel.kind == PRECOMPUTED or model.kernel.indefinite:
         what = "polynomial kernel with a negative coef0" if model.kernel.kind == POLYNOMIAL else f"{model.kernel.name} kernel"
-        raise UsageError(f"a model with the {what} cannot be re-expressed on other basis vectors")
+        raise ModelError(f"a model with the {what} cannot be re-expressed on other basis vectors")
     if model.map is not None:
-        raise UsageError(f"the model has weights of {model.map.dim} mapped features and no support vectors to make fewer")
+        raise ModelError(f"the model has weights of {model.map.dim} mapped features and no support vectors to make fewer")
     if model.n_support <= count:
         return model
     if model.kernel.kind == LINEAR:

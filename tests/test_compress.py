@@ -18,7 +18,7 @@ from svmkit import model as model_module
 from svmkit import reduced
 from svmkit.compress import change, compress
 from svmkit.data import Rows
-from svmkit.errors import DataError, UsageError
+from svmkit.errors import DataError, ModelError, UsageError
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.maps import landmarks
 from svmkit.model import Machine, Model, answers, decision_values, decisions_by_part, with_machines
@@ -252,7 +252,7 @@ def test_labels_of_one_class_models_may_flip_too() -> None:
 
 @pytest.mark.parametrize("kernel", [Kernel(SIGMOID, 0.1), Kernel(PRECOMPUTED), Kernel(POLYNOMIAL, 0.1, -1.0, 2)])
 def test_kernels_without_a_feature_space_are_refused(kernel: Kernel) -> None:
-    with pytest.raises(UsageError, match="cannot be re-expressed"):
+    with pytest.raises(ModelError, match="cannot be re-expressed"):
         compress(replace(regression(), kernel=kernel), 5)
 
 
