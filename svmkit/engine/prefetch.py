@@ -12,9 +12,11 @@ from numpy import uint64
 from svmkit._jit import helper, intrinsic
 
 _ONE = uint64(1)
-#: Elements of a row of single precision to a cache line, and those asked for at most: where a row goes on, the CPU has seen by
-#: then that it is read in order, and asking for all of it takes a fifth longer (1024 features; 128 gain a quarter).
-_LINE, _MOST = uint64(16), uint64(128)
+#: Elements of a row of single precision to a cache line. Rows of at most so many are asked for whole, which takes a quarter
+#: less time than asking for their begin; of longer ones the begin, a quarter less than nothing: the CPU has seen by then that
+#: the row is read in order, and all of several rows to come would leave w no room next to the core (1024 features, a fifth
+#: slower).
+_LINE, _WHOLE, _BEGIN = uint64(16), uint64(512), uint64(128)
 
 
 def _make_prefetch() -> Any:
@@ -53,10 +55,10 @@ def _ask_for_sparse(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -
 
 @helper()
 def _ask_for_dense(far: Any, near: Any, indptr: Any, indices: Any, data: Any) -> None:
-    """The begin of the row ``near``, several cache lines in a place known without looking."""
+    """The row ``near`` or its begin, in a place known without looking."""
     width = uint64(indptr[_ONE]) - uint64(indptr[uint64(0)])
     k = uint64(indptr[uint64(0)]) + uint64(near) * width
-    end = k + min(width, _MOST)
+    end = k + (width if width <= _WHOLE else _BEGIN)
     while k < end:
         prefetch(data, k)
         k += _LINE
