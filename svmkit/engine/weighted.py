@@ -18,9 +18,9 @@ from svmkit.data import Bools, Floats, Ints, Reals, Rows
 from svmkit.engine import linear
 from svmkit.engine.cholesky import Factor, NotDefinite
 
-#: Values of rows taken at a time; pieces the rows are cut into at most, and rows of a piece at least: each piece adds up a
-#: matrix of its own.
-_VALUES, _PIECES, _PIECE_ROWS = 1 << 20, 4, 512
+#: Values of rows taken at a time. From so many rows on they are cut into two pieces, from the second number on into four, as
+#: there may be threads for; each piece adds up a matrix of its own, so more of them cost more.
+_VALUES, _TWO_PIECES, _FOUR_PIECES = 1 << 20, 512, 8192
 #: The largest θ_i ‖x_i‖² for which a step may be solved for by rows: beyond it features far smaller than others would be lost,
 #: which a matrix over features scales.
 _MOST_BY_ROWS = 1e7
@@ -176,7 +176,7 @@ def weighted_gram(rows: Rows, weights: Floats, real: type[np.floating[Any]] = np
     Products are made in ``real`` numbers, and sums of many in float64. Not finite where it leaves their range.
     """
     d = rows.n_features
-    pieces = max(1, min(_PIECES, rows.n // _PIECE_ROWS))
+    pieces = 1 if rows.n < _TWO_PIECES else 2 if rows.n < _FOUR_PIECES else 4
     cuts = np.linspace(0, rows.n, pieces + 1).astype(np.int64).tolist()
     sums = np.zeros((pieces, d, d))
     roots = np.sqrt(weights).astype(real)
