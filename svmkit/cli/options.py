@@ -45,6 +45,13 @@ def taken_from(settings: dict[str, Any], kind: type[Taken]) -> Taken:
     return kind(**{field.name: settings.pop(field.name) for field in fields(kind)})
 
 
+def zero_or_one(value: str | bool) -> bool:
+    """Reads ``0`` or ``1``; a default is a truth value already."""
+    if value not in ("0", "1", False, True):
+        raise click.BadParameter(f"{value!r} is neither 0 nor 1")
+    return value in ("1", True)
+
+
 def key_value(text: str) -> tuple[str, str]:
     """Reads ``key=value``."""
     key, equals, value = text.partition("=")
@@ -123,7 +130,7 @@ _PROBLEM: tuple[Callable[[Any], Any], ...] = (
         "shrinking",
         "-h",
         "--shrinking",
-        type=click.BOOL,
+        type=zero_or_one,
         metavar="0|1",
         show_default="1",
         help="Set examples at their bounds aside.",

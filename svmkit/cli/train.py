@@ -20,6 +20,7 @@ from svmkit.cli.options import (
     stack,
     taken_from,
     threads_option,
+    zero_or_one,
 )
 from svmkit.cli.report import ReportOptions
 from svmkit.cli.train_batch import train_batch
@@ -78,7 +79,7 @@ def list_solvers(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     click.option(
         "-b",
         "--probability",
-        type=click.BOOL,
+        type=zero_or_one,
         metavar="0|1",
         default=False,
         show_default="0",

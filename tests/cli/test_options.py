@@ -129,6 +129,15 @@ def test_readers() -> None:
     assert key_value("k=") == ("k", "")
 
 
+@pytest.mark.parametrize("option", ["-h", "-b"])
+def test_a_switch_is_0_or_1(option: str) -> None:
+    name = {"-h": "shrinking", "-b": "probability"}[option]
+    assert [parsed(option, value)[name] for value in "01"] == [False, True]
+    for wrong in ("2", ""):
+        with pytest.raises(click.BadParameter, match=f"'{wrong}' is neither 0 nor 1"):
+            parsed(option, wrong)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_everything_is_documented(name: str) -> None:
     command = group.get_command(click.Context(group), name)
