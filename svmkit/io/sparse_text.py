@@ -192,7 +192,7 @@ class _Filling:
             if kind == lines.LEADING and self.manner.unknown and token == b"?":
                 self.leading[slot] = np.nan
                 continue
-            value = _to_float(token)
+            value = _to_float(token.rstrip(b"\v\f") if kind == lines.VALUE else token)  # svm-train ends values at these too
             if isinstance(value, str):
                 if value == _BEYOND and self.manner.notes:
                     value += "; leave the example or the feature out"
