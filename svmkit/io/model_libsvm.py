@@ -126,7 +126,7 @@ def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> by
 
 
 class _Line(NamedTuple):
-    """A header line: its number in the file and the words after the key."""
+    """A header line: its number in the file and the words after the key, in lines that follow too."""
 
     number: int
     words: list[str]
@@ -239,6 +239,9 @@ def _read_header(text: bytes, path: str) -> tuple[_Header, int]:
         if not words:
             continue
         key = words[0]
+        if header.lines and all(_NUMBER.fullmatch(word) or _BEYOND.fullmatch(word) for word in words):
+            next(reversed(header.lines.values())).words.extend(words)  # a long list may go on in another line
+            continue
         if key not in KEYS:
             header.fail(number, f"unknown text in model file: [{_shown(key)}]")
         if key in header.lines:

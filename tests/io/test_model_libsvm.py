@@ -134,8 +134,9 @@ HEAD = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 
         HEAD.replace("rho 0.1", "  rho\t0.1  \n") + BODY,
         HEAD.replace("gamma", "coef0 3\ngamma") + BODY,  # a number that this kernel does not use
         HEAD + BODY + "\n \r\n",
+        HEAD.replace("rho 0.1", "rho\n0.1").replace("label 1 -1", "label 1\n -1") + BODY,
     ],
-    ids=["keys in another order", "CRLF", "blanks and an empty line", "unused key", "empty lines at the end"],
+    ids=["keys in another order", "CRLF", "blanks and an empty line", "unused key", "empty lines at the end", "wrapped lists"],
 )
 def test_other_ways_to_write_the_same_header(text: str) -> None:
     same(parse_model((HEAD + BODY).encode(), "m"), parse_model(text.encode(), "m"))
@@ -161,6 +162,7 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("total_sv 2", "total_sv 3", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 3"),
         ("total_sv 2", "total_sv 1", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 1"),
         ("rho 0.1", "rho 0.1 0.2", "m, line 6: `rho` must have 1 value, not 2"),
+        ("rho 0.1", "rho 0.1\n0.2 nan", "m, line 6: `rho` must have 1 value, not 3"),
         ("rho 0.1", "rho infty", "m, line 6: `rho`: 'infty' is not a finite number"),
         ("label 1 -1", "label 1 1", "m, line 7: `label` names a class twice"),
         ("label 1 -1", "label 1 2147483648", "m, line 7: `label`: '2147483648' is not an integer below"),
