@@ -2,9 +2,9 @@
 
 Along α + t·d, with the responses of α and of d known at every example, the λ-form is a piecewise quadratic in t,
 
-    φ(t) − φ(0) = λ (t·αᵀKd + ½t²·dᵀKd) + Σ w_i [max(0, 1 − m_i − t s_i) − max(0, 1 − m_i)],
+    φ(t) − φ(0) = λ (t·αᵀKd + ½t²·‖d‖²) + Σ w_i [max(0, 1 − m_i − t s_i) − max(0, 1 − m_i)],
 
-m = y∘Kα, s = y∘Kd. So a trial step costs O(examples) and no kernel value.
+m = y∘Kα, s = y∘Kd, ‖d‖² = dᵀKd. So a trial step costs O(examples) and no kernel value.
 
 Wolfe, "A method of conjugate subgradients for minimizing nondifferentiable functions", Mathematical Programming Study 3 (1975).
 """
@@ -26,8 +26,8 @@ _NOISE = 1e-6
 _MOST_CHECKS = 3
 #: The share of the gap that ‖d‖²/2λ must make up, or directions of before are dropped.
 FRESH = 0.6
-#: A step is first tried at this many times the last one.
-LENGTHEN = 4.0
+#: A step is first tried at this many times the last one, at most.
+_LENGTHEN = 4.0
 _MOST_TRIALS = 500
 #: An interval this narrow, relative to its upper end, holds a kink that jumps over the wanted slopes.
 _NARROW = 1e-9
@@ -38,8 +38,8 @@ _ROUNDING = 1e-12
 
 
 @helper(REASSOCIATED)
-def _phi(margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any, t: Any) -> Any:
-    """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t) from the side where a hinge at its corner counts as 0)."""
+def _phi(margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, square: Any, t: Any) -> Any:
+    """(Σ w·hinge + λ(t·cross + ½t²·square), φ'(t) from the side where a hinge at its corner counts as 0)."""
     loss = 0.0
     steep = 0.0
     for i in range(len(margin)):
@@ -47,27 +47,20 @@ def _phi(margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: 
         counted = weight[i] if short > 0.0 else 0.0
         loss += counted * short
         steep -= counted * slope[i]
-    return loss + lam * t * (cross + 0.5 * t * curvature), steep + lam * (cross + t * curvature)
+    return loss + lam * t * (cross + 0.5 * t * square), steep + lam * (cross + t * square)
 
 
-@compiled("void(f8[:], f8[:], f8[:], f8, f8, f8, f8, f8[:])", REASSOCIATED)
-def _phi_at(
-    margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any, t: Any, out: Any
-) -> None:  # fmt: skip
-    out[0], out[1] = _phi(margin, slope, weight, lam, cross, curvature, t)
-
-
-@compiled("void(f8[:], f8[:], f8[:], f8, f8, f8, f8, f8, f8, f8, f8, f8, f8[:])", REASSOCIATED)
+@compiled("void(f8[:], f8[:], f8[:], f8, f8, f8, f8, f8, f8, f8, f8, f8[:])", REASSOCIATED)
 def _search(
-    margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, curvature: Any,
-    square: Any, first: Any, shortest: Any, longest: Any, flat: Any, decrease: Any, out: Any,
+    margin: Any, slope: Any, weight: Any, lam: Any, cross: Any, square: Any,
+    first: Any, shortest: Any, longest: Any, flat: Any, decrease: Any, out: Any,
 ) -> None:  # fmt: skip
-    """``search``; out = (t, the trial that the next subgradient is to be taken at)."""
-    before, _ = _phi(margin, slope, weight, lam, cross, curvature, 0.0)
+    """``search``, not from beyond ``first``; out = (t, the trial that the next subgradient is to be taken at)."""
+    before, steep = _phi(margin, slope, weight, lam, cross, square, 0.0)
     low, high, bounded, high_is_good = 0.0, 0.0, False, False
-    t = min(first, longest)
+    t = min(first, -steep / (lam * square)) if steep < 0.0 else first
     for _ in range(_MOST_TRIALS):
-        value, steep = _phi(margin, slope, weight, lam, cross, curvature, t)
+        value, steep = _phi(margin, slope, weight, lam, cross, square, t)
         good = value - before <= -decrease * square * t
         if good and (abs(steep) <= flat * square or (steep < 0.0 and t >= longest)):
             out[0] = out[1] = t
@@ -87,39 +80,27 @@ def _search(
 
 
 class Line(NamedTuple):
-    """φ of this file's top: ``margin`` m, ``slope`` s, ``weight`` w (all (n,)), ``cross`` αᵀKd, ``curvature`` dᵀKd."""
+    """φ of this file's top: ``margin`` m, ``slope`` s, ``weight`` w (all (n,)), ``cross`` αᵀKd, ``square`` ‖d‖²."""
 
     margin: Floats
     slope: Floats
     weight: Floats
     lam: float
     cross: float
-    curvature: float
-
-    def at(self, t: float) -> tuple[float, float]:
-        """(Σ w·hinge + λ(t·cross + ½t²·curvature), φ'(t))."""
-        out = np.empty(2)
-        _phi_at(*self, t, out)
-        return float(out[0]), float(out[1])
-
-    def first(self, longest: float) -> float:
-        """The minimiser if no hinge had a corner, at most ``longest``."""
-        slope = self.at(0.0)[1]
-        return min(longest, -slope / (self.lam * self.curvature)) if self.curvature > 0 and slope < 0 else longest
+    square: float
 
 
-def search(
-    line: Line, square: float, first: float, shortest: float, longest: float, flat: float, decrease: float
-) -> tuple[float, float]:
-    """Wolfe's search, ``square`` = ‖d‖²: t with φ(t) − φ(0) ≤ −decrease·‖d‖²·t (L) and |φ'(t)| ≤ flat·‖d‖² (R).
+def search(line: Line, last: float, shortest: float, longest: float, flat: float, decrease: float) -> tuple[float, float]:
+    """Wolfe's search: t with φ(t) − φ(0) ≤ −decrease·‖d‖²·t (L) and |φ'(t)| ≤ flat·‖d‖² (R).
 
-    From ``first``, t doubles while φ falls steeply and halves while L fails; then the interval between is bisected. R is asked
-    on both sides, which brings t near the minimum; where a kink jumps over it, t is just beyond the kink if that is in L.
-    Returns (t, t) with t ≤ ``longest``; or (0, u) where no t ≥ ``shortest`` is in L: the subgradient at the trial u then has
+    From the minimiser that there were if no hinge had a corner, or four times the ``last`` step if that is less, t doubles
+    while φ falls steeply and halves while L fails; then the interval between is bisected. R is asked on both sides, which
+    brings t near the minimum; where a kink jumps over it, t is just beyond the kink if that is in L. Returns (t, t) with
+    t ≤ ``longest``; or (0, u) where no t ≥ ``shortest`` is in L: the subgradient at the trial u then has
     ⟨g, d⟩ ≥ −flat·‖d‖².
     """
     out = np.empty(2)
-    _search(*line, square, first, shortest, longest, flat, decrease, out)
+    _search(*line, min(longest, _LENGTHEN * last), shortest, longest, flat, decrease, out)
     return float(out[0]), float(out[1])
 
 

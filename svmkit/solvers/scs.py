@@ -35,7 +35,7 @@ import numpy as np
 
 from svmkit import parallel
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, GapChecks, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, GapChecks, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import GrowingGram, gram_engine
 from svmkit.engine.rng import permutation
 from svmkit.errors import UsageError
@@ -315,9 +315,8 @@ def _search(state: _State, square: float) -> tuple[float, float]:
     line = Line(y * state.alpha.response, -y * state.p.response, weight, state.lam, -state.alpha.inner(state.p), square)
     fresh = state.last_step == np.inf
     longest = state.radius / sqrt(square)
-    first = min(line.first(longest), LENGTHEN * state.last_step)
     shortest = (_LEAST_FIRST if fresh else options.least) * longest
-    t, tried = search(line, square, first, shortest, longest, options.m1, options.m2)
+    t, tried = search(line, state.last_step, shortest, longest, options.m1, options.m2)
     if t > 0:
         state.last_step = t
         if fresh:

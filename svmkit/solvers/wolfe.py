@@ -29,7 +29,7 @@ from math import sqrt
 import numpy as np
 
 from svmkit.data import Floats, Ints
-from svmkit.engine.conjugate import FRESH, LENGTHEN, GapChecks, Line, check_search, least_norm, relative_gap, search
+from svmkit.engine.conjugate import FRESH, GapChecks, Line, check_search, least_norm, relative_gap, search
 from svmkit.engine.gram import KeptColumns, gram_engine
 from svmkit.engine.kernels import Engine, afresh
 from svmkit.engine.rng import permutation
@@ -249,8 +249,7 @@ def _search(state: _State, Kd: Floats, square: float) -> tuple[float, float]:
     y = state.problem.y
     line = Line(y * state.response, y * Kd, state.weight, state.lam, float(state.alpha @ Kd), square)
     longest = 2.0 * sqrt(2.0 / state.lam) / sqrt(square)
-    first = min(line.first(longest), LENGTHEN * state.last_step)
-    return search(line, square, first, _LEAST_LENGTH * longest, longest, state.options.m1, state.options.m2)
+    return search(line, state.last_step, _LEAST_LENGTH * longest, longest, state.options.m1, state.options.m2)
 
 
 # --- the bundle -----------------------------------------------------------------------------------------------------------

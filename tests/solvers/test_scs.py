@@ -54,7 +54,7 @@ def naive(case: Problem, options: scs.Options, seed: int, iterations: int) -> tu
         line = Line((y * (K @ alpha))[S], (-y * (K @ p))[S], omega[S] / s, lam, -alpha @ K @ p, square)
         longest = radius / np.sqrt(square)
         shortest = (1e-12 if last == np.inf else options.least) * longest
-        t, tried = search(line, square, min(line.first(longest), 4 * last), shortest, longest, options.m1, options.m2)
+        t, tried = search(line, last, shortest, longest, options.m1, options.m2)
         if t > 0:
             radius = min(radius, options.delta * t * np.sqrt(square)) if last == np.inf else radius
             last = t

@@ -56,7 +56,7 @@ def naive(case: Problem, iterations: int, bundle: int) -> tuple[list[Floats], in
             break
         line = Line(y * (K @ alpha), -y * (K @ p), weight, lam, -alpha @ K @ p, square)
         longest = 2 * np.sqrt(2 / lam / square)
-        t, tried = search(line, square, min(line.first(longest), 4 * last), 1e-10 * longest, longest, 0.1, 0.02)
+        t, tried = search(line, last, 1e-10 * longest, longest, 0.1, 0.02)
         alpha, where = alpha - t * p, alpha - tried * p
         last = t if t > 0 else last
         seen.append(alpha)
