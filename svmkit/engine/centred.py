@@ -15,9 +15,10 @@ from svmkit._jit import compiled
 from svmkit.data import Floats, Ints, Rows
 from svmkit.problem import RBF, Kernel
 
-#: A feature is moved if the middle of its values is so many times as far from 0 as from their ends, and rows are if gamma times
-#: the square of what they are moved by is at least the second.
-_CLOSE, _MATTERS = 4.0, 1.0
+#: A feature is moved if the middle of its values is so many times as far from 0 as from their ends.
+_CLOSE = 4.0
+#: Rows are moved at all if gamma times the square of how far is at least this.
+_MATTERS = 1.0
 #: Where among so many rows no feature's values lie close together, none of all rows' do.
 _FIRST_ROWS = 64
 

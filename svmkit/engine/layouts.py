@@ -24,9 +24,11 @@ Real = Literal["f4", "f8"]
 #: Which loops suit the rows: see table.py, tiled.py, sorted.py, binary.py, pixels.py.
 Form = Literal["table", "tiled", "sorted", "binary", "pixels"]
 
-#: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead, but where
-#: rows have more than the second of all features: a lookup costs as much as an entry of a table for each column that has it.
-TABLE_FEATURES, _CROWDED_SHARE = 4096, 1 / 16
+#: From this many features on a block's table no longer fits the cache; columns are then sorted by feature instead.
+TABLE_FEATURES = 4096
+#: But where rows have more than this share of all features: a lookup costs as much as an entry of a table for each column that
+#: has the feature.
+_CROWDED_SHARE = 1 / 16
 #: So many features have a table of 64 MB at most (AVX-512; of other CPUs 32). Tables of more are no larger than the rows.
 _WIDEST_TABLE, _NONZEROS_A_LINE = 1 << 17, 64
 #: From this many nonzeros of a row to a tile of features on, where a table is larger than the first-level cache (one and a half
@@ -42,9 +44,13 @@ _COUNTED = 1 << 18
 
 
 class Layout(NamedTuple):
-    """How rows are packed; ``units`` as in words.py, for its form, ``frequent`` features numbered first, for sorted.py's,
-    whether rows have ``few`` ones, for binary.py's, and the features for which every row has a place, in table.py's and
-    tiled.py's: the ``dense`` ones, of which an rbf value may take ``differences`` in place of products.
+    """How rows are packed: for the loops of which ``form``, and what these are told, each of what concerns it.
+
+    pixels         ``units``, as in words.py
+    sorted         the ``frequent`` features, which are numbered first
+    binary         whether rows have ``few`` ones
+    table, tiled   the ``dense`` features, for which every row has a place; and whether an rbf value takes the ``differences``
+                   of these in place of products
     """
 
     form: Form

@@ -263,7 +263,7 @@ class Fill(NamedTuple):
     volume: float
 
 
-#: Where the higher the level, the better.
+#: For w = 0: that of ``fill_margin`` where s = 0 is best, so that its level 1/s is infinite.
 NO_LEVEL = Fill(inf, 0.0, inf)
 
 

@@ -34,8 +34,8 @@ _LEAST = int64(-0x8000000000000000)
 _HUGE = 1e300
 #: The largest F in float32, so that it and what it changes by stay finite.
 _MOST = 1e34
-#: A key of 32 bits has 19 for a value, in quarters of eps: so many eps either way. When the largest F has come as near to the
-#: window's end as the second number says, it becomes the new 0.
+#: A key of 32 bits has 19 for a value, in quarters of eps: so many eps either way, which is its window. When the largest F is
+#: ``_FAR_EPS`` away from 0, half way to the window's end, it becomes the new 0.
 _WINDOW_EPS, _FAR_EPS = 65_535.0, 32_768.0
 _WINDOW_MIDDLE, _WINDOW_END = (float32(times * 4.0 * LARGEST_BLOCK * _WINDOW_EPS) for times in (1.0, 2.0))
 #: Inside a block, steps go on until the violation is this share of the whole one; in float32 at least of this share, below

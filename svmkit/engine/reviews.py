@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from math import inf
 
-#: Steps from one look to the next: the first number, or the second a variable, though the first look comes after the first
-#: number. It has stalled after the fourth of looks without a fall to the third.
-_STEPS, _STEPS_EACH, _SHARE, _LOOKS = 5_000_000, 50, 0.8, 4
+#: Looks are so many steps apart, or so many a variable where that is more; the first comes after ``_STEPS`` whatever n is.
+_STEPS, _STEPS_EACH = 5_000_000, 50
+#: So many steps apart, of a run that is hurried.
 _HURRIED_STEPS = 1_000_000
-#: The check that may no longer fail to halve the violation.
+#: What counts is a fall to this share; after so many looks without one the run has stalled.
+_SHARE, _LOOKS = 0.8, 4
+#: So many checks may find that the violation was not halved.
 _FAILURES = 3
 
 

@@ -42,8 +42,9 @@ class Solver(Protocol):
     tolerance, and states as ``ACCURACY: float | None`` how far its primal objective may then lie above the optimum, relative to
     that, on well-behaved data; None where it minimises something else. BIASES: those it can solve, its default first.
     ``WARM = True``: it begins at ``problem.start``; one that does not say so cannot. ``ALONE = True``: most of its time is
-    spent in Python, where machines side by side would wait for one another. It may offer ``together`` (see Together), and
-    ``supports(problem)``: None, or the reason it cannot take a problem other than for its bias.
+    spent in Python, where machines side by side would wait for one another. It may offer ``together`` (see Together),
+    ``supports(problem)``: None, or the reason it cannot take a problem other than for its bias, and ``report(state)``: what
+    there is to say of a run that has ended beside what every solver says.
     """
 
     SUMMARY: str

@@ -50,8 +50,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 _TOGETHER, _FORESIGHT = 64, 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
-#: It is raised by this power of s α_i/C_i, lowered without a bias by the second, with one, which takes up what responses have
-#: in common, by the third; at most by this factor.
+#: The powers of s α_i/C_i by which it is raised and lowered; lowered less with a bias, which takes up what responses have in
+#: common. And the factor by which it changes at most.
 _RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250

@@ -85,9 +85,10 @@ _STEP_VARIABLES = 64
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Steps after which a block is closed, finished or not: the first number a variable, but always as many as the second. After
-#: the third, in unfinished blocks one after another, rounding may be what keeps them from finishing.
-_BLOCK_STEPS, _LEAST_BLOCK_STEPS, _MOST_UNFINISHED = 64, 20_000, 2_000_000
+#: Steps after which a block is closed, finished or not: so many a variable, but always so many in all.
+_BLOCK_STEPS, _LEAST_BLOCK_STEPS = 64, 20_000
+#: After so many steps, in unfinished blocks one after another, rounding may be what keeps them from finishing.
+_MOST_UNFINISHED = 2_000_000
 #: A round takes as long as so many pair steps at least, and a float64 kernel value as so many looks of a step at a variable.
 _ROUND_STEPS, _FLOAT64_VALUE = 128, 16
 #: Near the minimum, every so many rounds, β moves to the minimum in the span of the last iterates.

@@ -8,10 +8,12 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import qp
 from svmkit.engine.layouts import Real
 
-#: Variables of a round at most: the second number where rounds begin in float32 and rows have fewer nonzeros than the fourth.
-#: Where they have as many, all up to the third: recomputing their kernel values round by round takes up to three times as long.
-_BLOCK, _CHEAP_BLOCK, _LARGER_BLOCK, _DEAR_NONZEROS = 1024, 1536, 2048, 40
-#: So many for each support vector there is, but as many as the second number.
+#: Variables of a round at most; and where rounds begin in float32 on rows whose kernel values are cheap.
+_BLOCK, _CHEAP_BLOCK = 1024, 1536
+#: Of rows with so many nonzeros in the mean kernel values are dear: to make them anew round by round takes up to three times as
+#: long as to have all variables in one block, if they are so many at most.
+_DEAR_NONZEROS, _LARGER_BLOCK = 40, 2048
+#: Variables that a round wants for each support vector there is, and in all at least.
 _A_SUPPORT_VECTOR, _LEAST = 4, 512
 
 

@@ -25,9 +25,9 @@ from svmkit.solvers.smo_state import rhos_of
 
 #: Variables of a machine at most.
 MOST_VARIABLES = 2048
-#: Steps of a machine, by a high guess: so many a variable, but always as many as the second number, which in tiny ones is so
-#: many a variable as the third. Most take one a variable or fewer.
-_STEPS, _LEAST_STEPS, _MOST_STEPS = 4, 5000, 250
+#: Steps of a machine, by a high guess: so many a variable, but of small ones so many in all, and of tiny ones again so many a
+#: variable. Most take one a variable or fewer.
+_STEPS, _STEPS_OF_SMALL, _STEPS_OF_TINY = 4, 5000, 250
 #: Variables that the steps of a machine go over at most, and those of a call before its last: a twentieth of a second's work.
 _MOST_WORK = 1 << 24
 #: More steps than machines take.
@@ -50,7 +50,7 @@ class SmallMachines:
 
     def work(self, n: int) -> float:
         """The variables that steps of a machine of ``n`` examples go over, by a high guess; inf where smo has to train it."""
-        return float(n * max(min(_LEAST_STEPS, _MOST_STEPS * n), _STEPS * n)) if n <= MOST_VARIABLES else np.inf
+        return float(n * max(min(_STEPS_OF_SMALL, _STEPS_OF_TINY * n), _STEPS * n)) if n <= MOST_VARIABLES else np.inf
 
     @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
