@@ -63,52 +63,64 @@ class Best(NamedTuple):
 
 @dataclass
 class State:
-    """``repeated``: where examples stand more than once, of which ``problem`` has each once. ``previous``: places of the last
-    block's variables among the active ones, −1 for those dropped since. ``size``: variables of a block, which may come to be
-    ``largest_size``, all of them; ``K_is_whole``: it has them all. ``by_need``: rows of K of a small problem. ``known``: at
-    the end, variables whose F the certificate need not evaluate again: it is from float64 kernel values, or does not matter.
-    ``best``: the β to return to, as ``note`` says. ``w_features``: in how many f is linear, 0 if that does not serve;
-    ``to_w``: the way to w, under way (smo_w.py); ``by_w``: what that led to, or β itself as w. ``interior``: steps through the
-    interior under way, and the variables they are for; ``calmest``: the β since with ``least_after``, the least violation.
-    ``lost_steps``: those that rounds of few steps took the time of. ``step_work``: of all pair steps, in kernel values.
-    """
+    """Everything a run changes: the problem, the round under way, what has been done, and the best that was seen."""
 
     problem: Problem
+    #: Where examples stand more than once, of which ``problem`` has each once.
     repeated: Alike | None
     eps: float
     shrinking: bool
     variables: ActiveSet
+    #: F at β = 0.
     constant: Floats
+    #: The largest |K_ii|.
     largest_kernel: float
+    #: Variables of a block, which may come to be ``largest_size``, all of them.
     size: int
     largest_size: int
+    #: Room for a block's kernel values, and whether it holds those of all variables.
     K: NDArray[Any]
-    by_need: RowsByNeed | None
     K_is_whole: bool
+    #: Rows of K of a small problem.
+    by_need: RowsByNeed | None
+    #: Places of the last block's variables among the active ones, −1 for those dropped since.
     previous: Ints
     pace: Pace
     span: Span
+    #: In how many features f is linear, 0 if that does not serve.
     w_features: int
     block: Block | None = None
     steps: int = 0
     rounds: int = 0
+    #: Whether dropped variables were brought back for a look before the end.
     looked: bool = False
     violation: float = np.inf
+    #: Steps in unfinished blocks, one after another.
     unfinished_steps: int = 0
+    #: Steps that rounds of few steps took the time of.
     lost_steps: int = 0
+    #: Work of all pair steps, in kernel values.
     step_work: float = 0.0
+    #: ‖β‖² at the start, and ‖Δβ‖² of all that F was brought up to date by: a measure of the errors that have added up in it.
     drift2: float = 0.0
+    #: Whether the last round has moved no variable.
     idle: bool = False
     checks: Checks = field(default_factory=Checks)
+    #: Kernel values counted so far beside those of the engine in use: earlier engines', checks', other ways'.
     evaluations_before: int = 0
+    #: At the end, variables whose F the certificate need not evaluate: it is from float64 kernel values, or does not matter.
     known: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    least_primal: float = np.inf
+    #: The β to return to, as ``note`` says, and the least primal objective noted.
     best: Best | None = None
+    least_primal: float = np.inf
+    #: The way to w, under way (smo_w.py); and what that led to, or β itself as w.
     to_w: Any = None
+    by_w: Solution | None = None
+    #: Steps through the interior under way, and the variables they are for.
     interior: tuple[Ints, Interior] | None = None
+    #: The least violation since such steps have led to where β is, and the β that has it.
     least_after: float = np.inf
     calmest: Floats | None = None
-    by_w: Solution | None = None
     done: bool = False
     stalled: bool = False
 
