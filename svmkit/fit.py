@@ -230,18 +230,18 @@ def reduced_landmarks(
     drawn = permutation(config.seed, _LANDMARK_ROWS, len(used))[: ROWS_A_LANDMARK * config.dim]
     exact = replace(TrainConfig(), **{name: getattr(config, name) for name in _OF_EXACT})
 
-    def trained(seconds: float, progress: Progress) -> None:
+    def on_progress(seconds: float, progress: Progress) -> None:
         heed(f"landmarks: an SVM on {len(drawn):,} examples, {progress.steps:,} iterations")
 
-    def told(say: Callable[[str], None]) -> Callable[[int, float], None]:
+    def telling(say: Callable[[str], None]) -> Callable[[int, float], None]:
         return lambda step, left: say(f"landmarks: step {step} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
 
-    big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted, on_progress=trained).model
+    big = fit(dataset.take(used[np.sort(drawn)]), exact, interrupted=interrupted, on_progress=on_progress).model
     if big.n_support == 0:
         return None
     doing = f"landmarks: {config.dim:,} of {big.n_support:,} support vectors to begin with"
     heed(doing)
     try:
-        return maps.heeded(doing, lambda say: compress(big, config.dim, config.seed, on_step=told(say)).rows, heed)
+        return maps.heeded(doing, lambda say: compress(big, config.dim, config.seed, on_step=telling(say)).rows, heed)
     except UsageError as reason:
         raise UsageError(f"--dim {config.dim}: {reason}") from None

@@ -60,18 +60,18 @@ def command(data: str, model: str, output: str, kind: str, threads: int, quiet: 
 
     with Reporter(quiet) as reporter:
         files.begin(threads, reporter)
-        machine, score = read_model(model), Score()
-        parts = read_parts(data, precomputed=machine.kernel.name == "precomputed", on_warning=reporter.warn)
+        found, score = read_model(model), Score()
+        parts = read_parts(data, precomputed=found.kernel.name == "precomputed", on_warning=reporter.warn)
         with atomic_output(output) as out:
             for part in parts:
                 what = f"answers to examples {score.n + 1:,} to {score.n + part.dataset.n:,}"
-                truth = part.dataset.y if machine.is_regression else part.dataset.classes
-                for labels, lines in _answers(machine, part.dataset.rows, kind, partial(reporter.during, what)):
-                    _write_lines([_header(machine)] if kind == "all" and score.n == 0 else [], out)
+                truth = part.dataset.y if found.is_regression else part.dataset.classes
+                for labels, lines in _answers(found, part.dataset.rows, kind, partial(reporter.during, what)):
+                    _write_lines([_header(found)] if kind == "all" and score.n == 0 else [], out)
                     _write_lines(lines, out)
                     score.add(truth[: len(labels)], labels)
                     truth = truth[len(labels) :]
-        reporter.note(_told(machine, score))
+        reporter.note(_told(found, score))
 
 
 def _answers(
