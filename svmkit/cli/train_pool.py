@@ -20,10 +20,11 @@ from svmkit.config import TrainConfig
 from svmkit.errors import DataError, SvmkitError, UsageError, reason_of
 
 if TYPE_CHECKING:
-    from svmkit.active import ActiveResult, Learner
+    from svmkit.active import ActiveResult
     from svmkit.data import Dataset, Ints
     from svmkit.io.oracle import Log
     from svmkit.io.pool import Pool
+    from svmkit.io.traces import TraceWriter
     from svmkit.trace import ActiveRow, Progress
 
 #: Seconds between reports where no person is asked.
@@ -130,10 +131,11 @@ def train_pool(
     """Learns DATA and what the solver chooses of the pool, writes MODEL, reports; the exit code."""
     import numpy as np
 
-    from svmkit.active import Learner
+    from svmkit.active import Learner, learn_pool
     from svmkit.io.model_libsvm import write_model
     from svmkit.io.oracle import Log
     from svmkit.io.pool import Pool
+    from svmkit.trace import Limits
 
     assert asked.pool is not None
     assert asked.oracle is not None
@@ -151,9 +153,21 @@ def train_pool(
             closing(Log(log_path, pool.mark, pool.n, names.tolist())) as log,
             closing(_oracle(asked.oracle, pool, names, reporter)) as oracle,
             Interrupts(reported.quiet) as stop,
+            files.tracing(reported.trace, lost.append) as writer,
         ):
             dialogue = _Dialogue(oracle, pool, names, log, reporter)
-            result = _learn(learner, dict(log.answers), dialogue, config, asked, held_out, reported.trace, reporter, stop, lost)
+            listener = _Listener(dialogue, len(log.answers), held_out, writer, reporter)
+            result = learn_pool(
+                learner,
+                dict(log.answers),
+                dialogue.ask,
+                max_labels=asked.max_labels,
+                limits=Limits(time_limit_s=config.time_limit_s, max_evaluations=config.max_evaluations),
+                interrupted=stop.interrupted,
+                holdout=held_out,
+                on_row=listener.on_row,
+                on_label=listener.on_label,
+            )
             begun = learner.first > 0 and dialogue.failure is None
             written = result.last.labels > 0 or begun  # else an older MODEL is worth more
             if written:
@@ -262,48 +276,32 @@ class _Dialogue:
         return int(value)
 
 
-def _learn(
-    learner: Learner,
-    known: dict[int, int],
-    dialogue: _Dialogue,
-    config: TrainConfig,
-    asked: PoolOptions,
-    held_out: Dataset | None,
-    trace: str | None,
-    reporter: Reporter,
-    stop: Interrupts,
-    lost: list[str],
-) -> ActiveResult:
-    from svmkit.active import learn_pool
-    from svmkit.trace import Limits
+class _Listener:
+    """Hears how far the learning is: tells the trace and, of held-out errors with labels not ``n_known`` before, the log; and
+    now and then whoever waits.
+    """
 
-    due = time.perf_counter() + _REPORT_EVERY_S
+    def __init__(
+        self, dialogue: _Dialogue, n_known: int, held_out: Dataset | None, writer: TraceWriter | None, reporter: Reporter
+    ) -> None:
+        self._dialogue, self._n_known, self._held_out = dialogue, n_known, held_out
+        self._writer, self._reporter = writer, reporter
+        self._due = time.perf_counter() + _REPORT_EVERY_S
 
-    with files.tracing(trace, lost.append) as writer:
+    def on_row(self, row: ActiveRow) -> None:
+        """What ``learn_pool`` calls as its ``on_row``."""
+        if self._writer is not None:
+            self._writer.write(row)
+        if self._held_out is not None and row.labels > self._n_known and not math.isnan(row.holdout_error):
+            error = f"held-out error {100 * row.holdout_error:.4g} % of {self._held_out.n:,}"
+            self._dialogue.note(f"{row.labels} labels: {error}")
 
-        def on_row(row: ActiveRow) -> None:
-            if writer is not None:
-                writer.write(row)
-            if held_out is not None and row.labels > len(known) and not math.isnan(row.holdout_error):
-                dialogue.note(f"{row.labels} labels: held-out error {100 * row.holdout_error:.4g} % of {held_out.n:,}")
-
-        def on_label(progress: Progress, labels: int) -> None:
-            nonlocal due
-            if time.perf_counter() >= due:
-                due = time.perf_counter() + _REPORT_EVERY_S
-                reporter.note(f"{report.counted(labels, 'label')}, {report.counted(progress.n_support, 'support vector')}")
-
-        return learn_pool(
-            learner,
-            known,
-            dialogue.ask,
-            max_labels=asked.max_labels,
-            limits=Limits(time_limit_s=config.time_limit_s, max_evaluations=config.max_evaluations),
-            interrupted=stop.interrupted,
-            holdout=held_out,
-            on_row=on_row,
-            on_label=on_label,
-        )
+    def on_label(self, progress: Progress, labels: int) -> None:
+        """What ``learn_pool`` calls as its ``on_label``."""
+        if time.perf_counter() >= self._due:
+            self._due = time.perf_counter() + _REPORT_EVERY_S
+            so_far = report.counted(labels, "label"), report.counted(progress.n_support, "support vector")
+            self._reporter.note(", ".join(so_far))
 
 
 def _report(

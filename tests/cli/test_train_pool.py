@@ -71,16 +71,10 @@ def test_reports_are_so_many_seconds_apart(monkeypatch: pytest.MonkeyPatch, capf
     clock = SimpleNamespace(now_s=0.0)
     monkeypatch.setattr(train_pool, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
 
-    def learn_pool(*_: object, on_label: Any, **more: Any) -> None:
+    unused: Any = None
+    with Reporter(False) as reporter:
+        listener = train_pool._Listener(unused, 0, None, None, reporter)
         for labels in range(1, 31):
             clock.now_s += 1.0
-            on_label(Progress(labels, 0, n_support=labels), labels)
-
-    monkeypatch.setattr("svmkit.active.learn_pool", learn_pool)
-    config: Any = SimpleNamespace(time_limit_s=None, max_evaluations=None)
-    stop: Any = SimpleNamespace(interrupted=never)
-    options, unused = train_pool.PoolOptions("pool", "oracle", None, None), None
-    with Reporter(False) as reporter:
-        dialogue: Any = SimpleNamespace(ask=None)
-        train_pool._learn(unused, {}, dialogue, config, options, unused, None, reporter, stop, [])
+            listener.on_label(Progress(labels, 0, n_support=labels), labels)
     assert [line.split(" label")[0].split()[-1] for line in capfd.readouterr().err.splitlines()] == ["10", "20", "30"]
