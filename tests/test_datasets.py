@@ -56,7 +56,9 @@ def test_artificial_sets_are_repeatable_libsvm_text(name: str) -> None:
 
 
 def test_separable_has_the_margin_it_names() -> None:
-    for label, pairs in parse(run("datasets/artificial.py", "separable", "--rows", "500").stdout):
+    rows = parse(run("datasets/artificial.py", "separable", "--rows", "500").stdout)
+    assert len(rows) == 500
+    for label, pairs in rows:
         assert label * sum(v for _, v in pairs) / 20**0.5 >= 0.1 - 1e-4
 
 

@@ -190,11 +190,15 @@ def test_an_error_that_comes_after_giving_up_is_none() -> None:
 
 
 def test_the_maker_stops_when_no_more_is_wanted() -> None:
+    def maker_is_there() -> bool:
+        return any(thread.name == "svmkit-ahead" for thread in threading.enumerate())
+
     items = parallel.ahead(iter(range(10**9)), 1)
     next(items)
+    assert maker_is_there()
     items.close()
     deadline = time.monotonic() + 10
-    while any(thread.name == "svmkit-ahead" for thread in threading.enumerate()):
+    while maker_is_there():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
