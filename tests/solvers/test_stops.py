@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from svmkit.certificate import Certificate
+from svmkit.problem import as_expansion
 from svmkit.solvers import base
 from svmkit.solvers.stops import Patience, Stops, given_up
 from svmkit.trace import Limits, Progress, Status
@@ -63,6 +64,16 @@ def test_patience_asks_of_few_examples_after_the_first_step_not_before() -> None
     watch = Patience(2, lambda found: 0.5, 10)
     assert watch.steps_left(0) == 1
     assert not watch.is_over(0, lambda: pytest.fail("nothing has been learned"))
+
+
+def test_patience_counts_errors_that_are_known_since_the_lowest() -> None:
+    errors = iter([0.3, nan, nan, 0.3, nan, 0.2, 0.2, nan, 0.4])
+    watch, over = Patience(2, lambda found: next(errors), 16), list[bool]()
+    points = [as_expansion(np.full(1, float(step)), 0.0) for step in range(1, 10)]
+    while len(over) < len(points):
+        over.append(watch.is_over(watch.steps_left(0), lambda: points[len(over)]))
+    assert over == [False] * 8 + [True]
+    assert watch.best is points[5]
 
 
 @pytest.mark.parametrize(
