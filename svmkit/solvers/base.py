@@ -302,14 +302,7 @@ def run(
     seconds = clock.seconds()
     state = None  # its memory is the certificate's
     looks.begin_last()
-    in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-    certificate: Certificate | None = UNKNOWN
-    if _in_numbers(found):
-        certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
-    else:  # kernel values overflowed, of which a gap of nan tells the user; f = 0 can be written and read
-        found = _NOTHING
-    if certificate is None:  # given up, and the model wanted all the same
-        status, certificate = Status.INTERRUPTED, UNKNOWN
+    found, certificate, status = _judged(problem, found, status, looks)
     looks.record(seconds, progress, found, certificate)
     return SolverResult(
         solution=replace(found, responses=None),
@@ -321,6 +314,17 @@ def run(
         trace=tuple(looks.rows),
         report=report,
     )
+
+
+def _judged(problem: Problem, found: Solution, status: Status, looks: Looks) -> tuple[Solution, Certificate, Status]:
+    """A run's solution with its certificate, and why it ended: interrupted where nobody waited for the certificate."""
+    if not _in_numbers(found):  # kernel values overflowed, of which a gap of nan tells the user; f = 0 can be written and read
+        return _NOTHING, UNKNOWN, status
+    in_a_hurry = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    certificate = looks.certificate(found, training_precision(problem.rows, problem.kernel) if in_a_hurry else "f8")
+    if certificate is None:  # given up, and the model wanted all the same
+        return found, UNKNOWN, Status.INTERRUPTED
+    return found, certificate, status
 
 
 def _not_begun(problem: Problem, status: Status, looks: Looks) -> SolverResult:
