@@ -146,6 +146,7 @@ class FourierMap:
         values *= sqrt(2.0 * self.gamma) / (2.0 * pi)
         return values.T
 
+    @np.errstate(over="ignore", invalid="ignore")  # of gamma around 1e308; transform refuses angles without a digit
     def _orthogonal(self, heed: Heed) -> Floats:
         """Frequencies over features 1 … n_features: independent ones, turned to be orthogonal in groups, (dim, n_features)."""
         values = np.ascontiguousarray(self._drawn(np.arange(1, self.n_features + 1), heed))

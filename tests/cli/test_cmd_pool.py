@@ -124,7 +124,9 @@ def test_a_killed_run_is_gone_on_with(pool: Path, model: Path, tmp_path: Path) -
     log.unlink()
     stuck = command_of(pool, after=25)
     args = (*TRAIN, "--pool", pool, "--oracle", stuck, "--max-labels", 60, "/dev/null", model)
-    running = subprocess.Popen([sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.DEVNULL, process_group=0)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         wait_for(lambda: answered(log) >= 25, running)
     finally:
@@ -206,7 +208,7 @@ def test_an_interrupted_dialogue_leaves_the_model_so_far(pool: Path, model: Path
     slow = command_of(pool, after=9)
     args = (*TRAIN, "--pool", pool, "--oracle", slow, "/dev/null", model)
     running = subprocess.Popen(
-        [sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.PIPE, text=True, process_group=0
+        [sys.executable, "-m", "svmkit", *map(str, args)], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         wait_for(lambda: answered(Path(f"{model}.labels")) >= 9, running)
