@@ -12,9 +12,14 @@ Time      n·D² multiplications
 
 from __future__ import annotations
 
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +38,9 @@ class Turned(NamedTuple):
 
     def expansion(self, w: Floats) -> Floats:
         """The coefficients (r,) of the pivots with which Σ_j coef_j φ(x_j) = ``w`` (r,)."""
-        from scipy.linalg import solve_triangular  # a tenth of a second, so only where it is wanted
-
-        coef: Floats = solve_triangular(self.corner, w, lower=True, trans="T", check_finite=False)
+        if not len(w):
+            return w
+        coef: Floats = _lapack().dtrtrs(self.corner.T, w)[0]
         return coef
 
 
@@ -67,12 +72,13 @@ def turned(rows: Rows, kernel: Kernel, least: float) -> Turned | None:
     """The features of ``rows``, turned, but for columns that have fallen below ``least`` times the first: these are rounding
     from 2⁻⁵² on, and kernel values in float64 do not show them from its root on. None where they leave float64's range.
     """
-    from scipy.linalg import qr  # as above
-
     found = monomials(rows, kernel)
     if not np.isfinite(found).all():
         return None
-    R, order = qr(found.T, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
+    dgeqp3 = _lapack().dgeqp3
+    work = dgeqp3(found.T, lwork=-1)[3]
+    R, order = dgeqp3(found.T, lwork=int(work[0]), overwrite_a=True)[:2]
+    R, order = np.triu(R), order - 1
     sizes = np.abs(R.diagonal())
     rank = int(np.count_nonzero(sizes > least * sizes.max(initial=0.0)))
     features = np.empty((rows.n, rank))
@@ -80,3 +86,16 @@ def turned(rows: Rows, kernel: Kernel, least: float) -> Turned | None:
     numbers = np.tile(np.arange(1, rank + 1, dtype=np.int32), rows.n)
     as_rows = Rows(features.reshape(-1), numbers, rank * np.arange(rows.n + 1, dtype=np.int64), rank)
     return Turned(as_rows, order[:rank].astype(np.int64), R[:rank, :rank].T.copy())
+
+
+@cache
+def _lapack() -> Any:
+    """SciPy's module of LAPACK's routines, alone: the rest of scipy.linalg takes longer to load than small data to train on."""
+    import scipy
+
+    found = PathFinder.find_spec("_flapack", [f"{folder}/linalg" for folder in scipy.__path__])
+    if found is None or found.loader is None or "scipy.linalg" in sys.modules:  # a SciPy that keeps it elsewhere, or has it
+        return import_module("scipy.linalg.lapack")
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module

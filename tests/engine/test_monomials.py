@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import oracle
 import pytest
@@ -72,6 +75,27 @@ def test_features_of_very_different_size_keep_their_digits() -> None:
     assert found.rows.n_features == 3
     plain = np.linalg.svd(monomials(rows, Kernel(POLYNOMIAL, 1.0, 0.0, 2)), compute_uv=False)
     np.testing.assert_allclose(np.linalg.svd(found.rows.to_dense()[:, 1:], compute_uv=False), plain, rtol=1e-3)
+
+
+def test_all_of_scipys_linear_algebra_is_not_loaded_for_two_routines() -> None:
+    """That takes 0.14 s, more than small data to train on; what comes of them is the same to the bit."""
+    program = """
+import sys
+import numpy as np
+from svmkit.data import Rows
+from svmkit.engine.monomials import monomials, turned
+from svmkit.problem import POLYNOMIAL, Kernel
+X, kernel = np.random.default_rng(0).normal(size=(40, 2)), Kernel(POLYNOMIAL, 0.5, 1.0, 3)
+found, w = turned(Rows.from_dense(X), kernel, 2.0**-52), np.arange(10.0)
+coef = found.expansion(w)
+assert "scipy.linalg" not in sys.modules
+from scipy.linalg import qr, solve_triangular
+R, order = qr(monomials(Rows.from_dense(X), kernel).T, mode="r", pivoting=True)
+assert np.array_equal(found.rows.data.reshape(40, 10)[order], R.T) and np.array_equal(found.pivots, order[:10])
+assert np.array_equal(coef, solve_triangular(found.corner, w, lower=True, trans="T"))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_values_beyond_float64_have_none() -> None:
