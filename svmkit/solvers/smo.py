@@ -127,7 +127,8 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
         needed = None if engine.packed.far else by_need.RowsByNeed(engine)
     if engine is None or needed is None:
         engine = Engine(problem.rows, problem.kernel, "f8" if are_few(m, options.working_set) else None)
-    real = engine.packed.real if needed is None else training_precision(problem.rows, problem.kernel)
+    by_engine = needed is None or are_few(m, options.working_set)  # few are all taken at once, whatever the precision
+    real = engine.packed.real if by_engine else training_precision(problem.rows, problem.kernel)
     size = min(options.working_set or most_at_once(problem.rows, m, real), m)
     return State(
         problem=problem,

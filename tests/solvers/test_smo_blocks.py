@@ -114,3 +114,18 @@ def test_a_long_run_on_long_rows_comes_to_keep_all_kernel_values(bias: str, monk
 def test_short_rows_many_rows_and_blocks_asked_for_stay_as_they_are(n: int, n_features: int, working_set: int) -> None:
     state = smo.start(hard(n, n_features), smo.Options(working_set=working_set), 1e-3, 0)
     assert state.largest_size == state.size
+
+
+def test_a_small_problem_begins_without_asking_which_precision_rounds_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its block has all variables in either, and the answer takes several looks at all values."""
+
+    def refuse(*args: object) -> None:
+        raise AssertionError
+
+    X, y = zoo.points(60, 3, seed=6)
+    problem = zoo.problem(X, y, Kernel(RBF, 0.5), 1.0)
+    monkeypatch.setattr(smo, "training_precision", refuse)
+    state, progress = run(problem)
+    assert state.by_need is not None
+    assert progress.done
+    assert len(state.K) >= state.size == 60
