@@ -253,14 +253,14 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     padded[:, len(columns) :] = 0.0
     product = (padded.reshape(-1), stride, out)
     head, own, rest = _kernel_arguments(kernel, real), _arrays(left), (*_arrays(basis), columns, *product)
-    every = np.arange(left.n)
+    places = left.places
 
     def piece(r0: int, r1: int) -> None:
         if form == "sorted":
-            apply_sorted[real](*head, *own, every, r0, r1, *rest, *sorted_space(basis, columns, real, width))
+            apply_sorted[real](*head, *own, places, r0, r1, *rest, *sorted_space(basis, columns, real, width))
         elif form == "tiled":
             loops = apply_tiled_distances if left.differences else apply_tiled
-            loops[real](*head, left.dense, *own, every, r0, r1, *rest, *tiled_space(real, width, len(columns)))
+            loops[real](*head, left.dense, *own, places, r0, r1, *rest, *tiled_space(real, width, len(columns)))
         elif form == "binary":
             lists = (left.indptr, left.indices, r0, r1, basis.indptr, basis.indices, columns)
             apply = apply_few if left.few else apply_binary[real]
@@ -277,7 +277,8 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
 
 def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weights: Floats, out: Floats) -> None:
     """``_accumulate`` where some pairs have a far row: rows with such pairs by blocks, the others as ever."""
-    far = left.half > FAR_HALF if (basis.half[columns] <= FAR_HALF).all() else np.ones(left.n, dtype=bool)
+    places = left.places
+    far = left.half[places] > FAR_HALF if (basis.half[columns] <= FAR_HALF).all() else np.ones(left.n, dtype=bool)
     near, weights = np.flatnonzero(~far), np.ascontiguousarray(weights)
     sums = out[near]
     _accumulate(kernel, replace(left.take(near), far=False), replace(basis, far=False), columns, weights, sums)
@@ -289,7 +290,7 @@ def _accumulate_apart(kernel: Kernel, left: Packed, basis: Packed, columns: Ints
         rows = parts[number]
         space: Floats = kept("apart", shape, lambda: np.empty(shape))
         values = space[: len(rows)]
-        _fill(kernel, left, rows, basis, columns, values)
+        _fill(kernel, left, places[rows], basis, columns, values)
         for j in range(out.shape[1]):
             out[rows, j] += np.einsum("rc,c->r", values, turned[j])
 
@@ -376,7 +377,7 @@ def _for_row_pieces(left: Packed, n_columns: int, work: Any) -> None:
     A row's value does not depend on the cuts.
     """
     n_rows = left.n
-    n_pieces = max(len(left.indices) // PIECE_NONZEROS[left.form], min(n_rows // 64, 2 * parallel.threads()))
+    n_pieces = max(left.nonzeros // PIECE_NONZEROS[left.form], min(n_rows // 64, 2 * parallel.threads()))
     values = n_rows * max(n_columns, LEAST_COLUMNS)
     n_pieces = max(1, min(max(_PIECES, values // _LONG_PIECE_VALUES), n_pieces, values // PIECE_VALUES))
     if n_pieces > 1:

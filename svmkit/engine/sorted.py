@@ -93,7 +93,7 @@ def _apply_sorted(
     weights: Any, stride: Any, out: Any,
     W: Any, first: Any, who: Any, what: Any, h: Any, cursor: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """As ``apply_table``, ``len(h)`` columns at a time; ``rows`` lists all rows in order."""
+    """As ``apply_table``, ``len(h)`` columns at a time; ``rows`` lists the rows."""
     for c0 in range(0, len(columns), len(h)):
         c1 = min(c0 + len(h), len(columns))
         _spread(b_indptr, b_indices, b_data, columns, c0, c1, W)

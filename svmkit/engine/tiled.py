@@ -62,7 +62,7 @@ def _apply_of(chunk_values: Any) -> Any:
         b_indptr: Any, b_indices: Any, b_data: Any, b_half: Any, columns: Any,
         weights: Any, stride: Any, out: Any, W: Any, h: Any, cursor: Any, sums: Any,
     ) -> None:  # fmt: skip
-        """As table.py's ``apply_table``; ``rows`` lists all rows in order."""
+        """As table.py's ``apply_table``; ``rows`` lists the rows."""
         width = W.shape[1]
         for c0 in range(0, len(columns), width):
             scatter(b_indptr, b_indices, b_data, b_half, dense, columns, c0, min(c0 + width, len(columns)), W, h)

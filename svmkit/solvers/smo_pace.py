@@ -68,7 +68,7 @@ class Pace:
         n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
         if not 0 < n_free <= MOST_FREE:
             return False
-        nonzeros = len(active.packed.indices) / len(active.beta)
+        nonzeros = active.packed.nonzeros / len(active.beta)
         cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
         left = max(self._halving_work, work - self._mark_work) * log(violation / self._eps, 2.0)
         return left >= self._gain * cost
