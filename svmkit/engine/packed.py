@@ -114,21 +114,23 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         return _pack_pixels(rows, kernel, real, layout.units)
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
     data, indptr, indices, n_features = np.empty(len(rows.data), dtype=real), rows.indptr, rows.indices, rows.n_features
-    if layout.dense:
+    dense_scale = sqrt(0.5) * scale if layout.differences else scale
+    in_place = _dense_come_first(rows, layout)
+    if layout.dense and not in_place:
         n_features = max(n_features, *layout.dense)
-        scales = (sqrt(0.5) * scale if layout.differences else scale, scale)
-        indptr, indices, data = _with_dense_first(rows, scales, real, layout.dense, n_features)
+        indptr, indices, data = _with_dense_first(rows, (dense_scale, scale), real, layout, n_features)
     elif layout.form == "sorted":
         number = np.arange(FREQUENT, FREQUENT + n_features + 1, dtype=np.int32)
         number[[f for f in layout.frequent if f <= n_features]] = [i for i, f in enumerate(layout.frequent) if f <= n_features]
         indices, n_features = np.empty(len(data), np.int32), n_features + FREQUENT
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
+        factor = dense_scale if in_place else scale
 
         def multiply(r0: int, r1: int) -> None:
             here = slice(indptr[r0], indptr[r1])
             with np.errstate(over="ignore"):  # numbers beyond float32 are infinite in it; each thread is told for itself
-                np.multiply(rows.data[here], scale, out=data[here], casting="same_kind")  # in float64, rounded once
+                np.multiply(rows.data[here], factor, out=data[here], casting="same_kind")  # in float64, rounded once
 
         parallel.run_ranges(multiply, rows.n, parallel.pieces_of(len(data), _PIECE_NONZEROS))
     half = np.zeros(rows.n, dtype=real)
@@ -161,30 +163,55 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     )
 
 
-def _with_dense_first(
-    rows: Rows, scales: tuple[float, float], real: Real, dense: tuple[int, ...], n_features: int
-) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
-    """``indptr``, ``indices`` and ``data`` of rows with a place for each of the features ``dense``, which are numbered from 0;
-    the others come behind them in the old order. ``scales``: of these features, and of the others.
+def _first_number(layout: Layout) -> int | None:
+    """The first of the dense features where they, and all behind them, may keep their numbers: they are 0, 1 …, or 1, 2 …, and
+    tiled.py reads no numbers of entries that have a place. (apart.py does; those it compares are numbered alike.)
     """
+    dense = layout.dense
+    keep = layout.form == "tiled" and dense and dense[0] <= 1 and dense[-1] - dense[0] == len(dense) - 1
+    return dense[0] if keep else None
+
+
+def _dense_come_first(rows: Rows, layout: Layout) -> bool:
+    """Whether each of ``rows`` begins with all the dense features, in order, and their numbers serve: a copy would be the same."""
+    width, first = len(layout.dense), _first_number(layout)
+    if first is None or rows.n == 0 or int(np.diff(rows.indptr).min()) < width:
+        return False
+    if layout.differences and len(rows.data) > rows.n * width:  # of two scales
+        return False
+    starts = rows.indptr[:-1]
+    begin, end = rows.indices[starts], rows.indices[starts + width - 1]
+    return bool((begin == first).all() and (end == first + width - 1).all())
+
+
+def _with_dense_first(
+    rows: Rows, scales: tuple[float, float], real: Real, layout: Layout, n_features: int
+) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+    """``indptr``, ``indices`` and ``data`` of rows with a place for each of the dense features, which are numbered from 0 or
+    from ``_first_number`` on; the others come behind them in the old order. ``scales``: of these features, and of the others.
+    """
+    dense, first = layout.dense, _first_number(layout) or 0
     is_dense = np.zeros(n_features + 1, dtype=bool)
     is_dense[list(dense)] = True
     number = np.where(is_dense, np.cumsum(is_dense) - 1, len(dense) + np.cumsum(~is_dense) - 1)
     most = rows.n * len(dense) + len(rows.data)  # room that is not used takes no memory
     indptr, indices, data = np.zeros(rows.n + 1, np.int64), np.empty(most, np.int32), np.empty(most, dtype=real)
-    _place_dense[real](rows.indptr, rows.indices, rows.data, *scales, number, len(dense), indptr, indices, data)
+    _place_dense[real](rows.indptr, rows.indices, rows.data, *scales, number, len(dense), first, indptr, indices, data)
     return indptr, indices[: indptr[-1]], data[: indptr[-1]]
 
 
 def _place(
-    indptr: Any, indices: Any, data: Any, dense_scale: Any, scale: Any, number: Any, dense: Any,
+    indptr: Any, indices: Any, data: Any, dense_scale: Any, scale: Any, number: Any, dense: Any, first: Any,
     new_indptr: Any, new_indices: Any, new_data: Any,
 ) -> None:  # fmt: skip
-    """Each row with its features numbered anew, those below ``dense`` at their number's place, and its values scaled."""
+    """Each row with its features numbered anew, those below ``dense`` at their number's place, and its values scaled.
+
+    Those have the numbers from ``first`` on in ``new_indices``.
+    """
     for r in range(len(indptr) - 1):
         start = new_indptr[r]
         for f in range(dense):
-            new_indices[start + f] = f
+            new_indices[start + f] = first + f
             new_data[start + f] = 0.0
         place = start + dense
         for k in range(indptr[r], indptr[r + 1]):
@@ -198,7 +225,7 @@ def _place(
         new_indptr[r + 1] = place
 
 
-_place_dense = both_precisions(_place, "void(i8[:], i4[:], f8[:], f8, f8, i8[:], i8, i8[:], i4[:], R[:])")
+_place_dense = both_precisions(_place, "void(i8[:], i4[:], f8[:], f8, f8, i8[:], i8, i8, i8[:], i4[:], R[:])")
 
 
 def _number(indptr: Any, indices: Any, data: Any, scale: Any, number: Any, few: Any, new_indices: Any, new_data: Any) -> None:
@@ -239,7 +266,8 @@ def _squares_in_tiles(
         total = part = half.dtype.type(0.0)
         limit = 0
         for k in range(indptr[r] + skipped, indptr[r + 1]):
-            f = indices[k]
+            place = k - indptr[r]
+            f = place if place < dense else indices[k]
             if f >= limit:
                 total += part
                 part = half.dtype.type(0.0)

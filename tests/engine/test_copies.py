@@ -8,8 +8,10 @@ import pytest
 from zoo import sparse_matrix
 
 from svmkit.data import Floats, Rows
-from svmkit.engine.kernels import Engine
-from svmkit.problem import RBF, Kernel
+from svmkit.engine import kernels, packed
+from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.layouts import Layout, Real
+from svmkit.problem import POLYNOMIAL, RBF, Kernel
 
 _DENSE = tuple(range(1, 151))
 
@@ -48,3 +50,54 @@ def test_short_rows_are_put_together() -> None:
     some = engine.packed.take(np.array([3, 1]))
     assert engine.packed.form == "sorted"
     assert (some.n, len(some.data), some.numbers) == (2, some.nonzeros, None)
+
+
+@pytest.mark.parametrize("real", ["f4", "f8"])
+@pytest.mark.parametrize("others", [0, 80])
+@pytest.mark.parametrize("from_0", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "differences"),
+    [(Kernel(RBF, 0.02), False), (Kernel(RBF, 0.02), True), (Kernel(POLYNOMIAL, 0.01, 1.0, 3), False)],
+)
+def test_dense_rows_keep_the_numbers_of_their_features(
+    kernel: Kernel, differences: bool, from_0: bool, others: int, real: Real, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same values as of rows with new numbers, to the bit."""
+    rows = Rows.from_dense(_full(100, others))
+    rows = rows._replace(indices=rows.indices - np.int32(from_0))
+    layout = Layout("tiled", dense=tuple(f - from_0 for f in _DENSE), differences=differences)
+    found, every, weights = Engine(rows, kernel, real, layout), np.arange(100), np.random.default_rng(5).normal(size=100)
+    assert (found.packed.indices is rows.indices) == (not (differences and others))
+    monkeypatch.setattr(packed, "_first_number", lambda layout: None)
+    plain = Engine(rows, kernel, real, layout)
+    assert plain.packed.indices is not rows.indices
+    assert np.array_equal(found.block(every, every[:70]), plain.block(every, every[:70]))
+    products = [np.zeros(100), np.zeros(100)]
+    for engine, out in zip((found, plain), products, strict=True):
+        engine.apply(engine.packed, every, weights, out)
+    assert np.array_equal(*products)
+
+
+def test_far_rows_with_and_without_new_numbers_compare_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those on the left lack features; one has feature 0, which is numbered behind the dense ones."""
+    basis = Rows.from_dense(_full(60, 30))
+    matrix = np.hstack([np.zeros((60, 1)), _full(60, 30, seed=2)])
+    matrix[::2, 161] += 2e4
+    matrix[::7, 3], matrix[4, 0] = 0.0, 0.3
+    left = Rows.from_dense(matrix)
+    left = left._replace(indices=left.indices - np.int32(1), n_features=180)
+    monkeypatch.setattr(kernels, "layout_of", lambda *how: Layout("tiled", dense=_DENSE))
+    kernel, ones = Kernel(RBF, 1e-2), np.eye(60)
+    found = (
+        cross_apply(basis, left, kernel, ones),
+        cross_apply(left, basis, kernel, ones),
+        cross_apply(left, left, kernel, ones),
+    )
+    monkeypatch.setattr(packed, "_first_number", lambda layout: None)
+    plain = (
+        cross_apply(basis, left, kernel, ones),
+        cross_apply(left, basis, kernel, ones),
+        cross_apply(left, left, kernel, ones),
+    )
+    assert packed.pack(left, kernel, "f8", Layout("tiled", dense=_DENSE)).far
+    assert all(np.array_equal(a, b) for a, b in zip(found, plain, strict=True))
