@@ -7,6 +7,7 @@ variables at its time; bringing back costs one product with what has changed sin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +27,19 @@ _WORTH = 0.1
 
 @dataclass
 class Variables:
-    """Some of the variables, packed together: their numbers, rows, β, F and box."""
+    """Some of the variables: their numbers, what gives their rows, β, F and box."""
 
     number: Ints
-    packed: Packed
+    pack: Callable[[], Packed]
     beta: Floats
     F: Floats
     lower: Floats
     upper: Floats
+
+    @property
+    def packed(self) -> Packed:
+        """Their rows, packed together."""
+        return self.pack()
 
 
 class ActiveSet:
@@ -49,7 +55,7 @@ class ActiveSet:
         bounds = dual.sign * dual.upper
         whole = Variables(
             number=np.arange(len(bounds)),
-            packed=_packed(engine, dual.row_of),
+            pack=_packing(engine, dual.row_of),
             beta=dual.sign * dual.start,
             F=-dual.sign * dual.linear,
             lower=np.minimum(0.0, bounds),
@@ -69,7 +75,7 @@ class ActiveSet:
         """Makes every variable active, on another engine's rows."""
         self.restore(np.empty(0, np.int64))
         self.engine = engine
-        self.whole.packed = _packed(engine, self.row_of)
+        self.whole.pack = _packing(engine, self.row_of)
 
     @property
     def is_whole(self) -> bool:
@@ -125,9 +131,10 @@ class ActiveSet:
         keep = ~drop
         kept = np.flatnonzero(keep)
         self.drops.append((active.number[drop], self.whole.beta.copy()))
+        packed = active.packed.take(kept)
         self.active = Variables(
             number=active.number[kept],
-            packed=active.packed.take(kept),
+            pack=lambda: packed,
             beta=active.beta[kept],
             F=active.F[kept],
             lower=active.lower[kept],
@@ -171,7 +178,9 @@ class ActiveSet:
             self.whole.F[self.active.number] = self.active.F
 
 
-def _packed(engine: Engine, row_of: Ints) -> Packed:
-    """The rows of variables that belong to ``row_of``; the engine's own where these are all of them in order."""
-    packed = engine.packed
-    return packed if np.array_equal(row_of, np.arange(packed.n)) else packed.take(row_of)
+def _packing(engine: Engine, row_of: Ints) -> Callable[[], Packed]:
+    """What gives the rows of variables that belong to ``row_of``: the engine's own where these are all of them in order."""
+    if np.array_equal(row_of, np.arange(engine.packed.n)):
+        return lambda: engine.packed
+    packed = engine.packed.take(row_of)
+    return lambda: packed

@@ -51,7 +51,7 @@ class GrowingGram:
         self.engine = engine
         self.most = most
         self.rows: Ints = np.empty(0, dtype=np.int64)
-        self._room: NDArray[Any] = np.empty((0, 0), dtype=engine.packed.real)
+        self._room: NDArray[Any] = np.empty((0, 0), dtype=engine.real)
 
     @property
     def values(self) -> NDArray[Any]:
@@ -100,7 +100,7 @@ class KeptColumns:
 
     def __init__(self, engine: Engine, cache_mb: float) -> None:
         """Keeps nothing yet, and later at most ``cache_mb`` MB in the engine's training precision."""
-        n, real = engine.packed.n, np.dtype(engine.packed.real)
+        n, real = engine.packed.n, np.dtype(engine.real)
         worth_it = len(engine.rows.data) >= _DEAR_NONZEROS * n and engine.kernel.kind != PRECOMPUTED
         most = min(n, int(cache_mb * 2**20 / (n * real.itemsize))) if worth_it else 0
         self.engine = engine

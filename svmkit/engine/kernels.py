@@ -7,8 +7,8 @@ recomputed value costs less than one read back from memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints, Rows, row_blocks
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.engine.apart import FAR_HALF, put_apart
 from svmkit.engine.binary import BYTES, apply_binary, apply_few, block_binary, block_few
 from svmkit.engine.columns import mirror, turn
 from svmkit.engine.layouts import TABLE_FEATURES, Form, Layout, Real, layout_of, suited
-from svmkit.engine.packed import Packed, pack, prepared, renumbered
+from svmkit.engine.packed import Packed, pack, packed_in_parts, prepared, renumbered
 from svmkit.engine.pixels import COLUMNS, apply_pixels, block_pixels
 from svmkit.engine.sorted import apply_sorted, block_sorted
 from svmkit.engine.space import (
@@ -57,7 +57,8 @@ BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorte
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
 #: Nonzeros of rows on the left, and of the basis of ``cross_apply``, that are packed at a time: 32 MB of scaled values, enough
-#: to be cut into long pieces. Rows of that basis at least: all on the left are packed once more for every part of it.
+#: to be cut into long pieces; smaller arrays, once freed, would stay with glibc. Rows of that basis at least: all on the left
+#: are packed once more for every part of it.
 APPLIED_NONZEROS, LEAST_BASIS = 1 << 22, 1024
 
 
@@ -70,13 +71,24 @@ class Engine:
         self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None, may_move: bool = True
     ) -> None:
         """In the precision and with the loops that suit the rows, unless told otherwise, moved or as they are (centred.py)."""
-        self.rows = rows
-        self.kernel = kernel
-        (narrow,) = prepared(kernel, rows) if may_move else renumbered(rows)
+        self.rows, self.kernel, self.evaluations = rows, kernel, 0
+        self._prepared = partial(prepared, kernel, rows) if may_move else partial(renumbered, rows)
+        (narrow,) = self._prepared()
         if real is None:
             real, layout = suited(narrow, narrow, kernel)
-        self.packed = pack(narrow, kernel, real, layout or layout_of(narrow, narrow, kernel, real))
-        self.evaluations = 0
+        self.real, self._layout = real, layout or layout_of(narrow, narrow, kernel, real)
+        self.packed = pack(narrow, kernel, real, self._layout)
+
+    @cached_property
+    def packed(self) -> Packed:
+        """The rows as the loops take them, packed again where they were put away."""
+        (narrow,) = self._prepared()
+        return pack(narrow, self.kernel, self.real, self._layout)
+
+    def put_away(self) -> None:
+        """Gives back the memory of the packed rows, if that is much; for work that needs memory and not them."""
+        if len(self.rows.data) >= APPLIED_NONZEROS:
+            self.__dict__.pop("packed", None)
 
     def diagonal(self) -> Floats:
         """K(x_i, x_i) (n,) in float64; not counted."""
@@ -160,17 +172,13 @@ def cross_apply(
     else:
         layout = layout_of(parts[0], parts[-1], kernel, real, may_differ)
     out = np.zeros((left.n if numbers is None else len(numbers), weights.shape[1]))
-    for here, columns in _some_at_a_time(parts[-1], None if len(used) == basis.n else used, LEAST_BASIS, kernel, real, layout):
-        for there, some in _some_at_a_time(parts[0], numbers, 1, kernel, real, layout):
+    chosen, how = None if len(used) == basis.n else used, (kernel, real, layout)
+    for here, columns in packed_in_parts(parts[-1], chosen, APPLIED_NONZEROS, LEAST_BASIS, *how):
+        for there, some in packed_in_parts(parts[0], numbers, APPLIED_NONZEROS, 1, *how):
             _accumulate(kernel, some, columns, np.arange(columns.n), weights[used[here]], out[there])
+            del some  # before the next are packed
+        del columns
     return out
-
-
-def _some_at_a_time(rows: Rows, numbers: Ints | None, least: int, *how: Any) -> Iterator[tuple[slice, Packed]]:
-    """The rows, or those of ``numbers``, packed in parts of about ``least`` rows or more, and where each part is among them."""
-    ends = rows.indptr if numbers is None else np.concatenate([[0], np.cumsum(np.diff(rows.indptr)[numbers])])
-    for first, last in row_blocks(ends, max(APPLIED_NONZEROS, least * int(ends[-1]) // max(1, len(ends) - 1))):
-        yield slice(first, last), pack(rows.part(first, last) if numbers is None else rows.take(numbers[first:last]), *how)
 
 
 def _of_a_matrix(left: Rows, columns: Ints, weights: Floats, numbers: Ints) -> Floats:
@@ -205,7 +213,7 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
     narrow, own = prepared(kernel, left, basis)
     layout = layout_of(narrow, own, kernel, "f8")
     columns = pack(own, kernel, "f8", layout)
-    for there, some in _some_at_a_time(narrow, None, 1, kernel, "f8", layout):
+    for there, some in packed_in_parts(narrow, None, APPLIED_NONZEROS, 1, kernel, "f8", layout):
         for g, (a, b) in enumerate(groups):
             _accumulate(kernel, some, columns, np.arange(a, b), weights[a:b], out[g, there])
     return out

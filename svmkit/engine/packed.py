@@ -6,6 +6,7 @@ anew, since the loops' work space has a place for each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit._jit import both_precisions
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Rows, row_blocks
 from svmkit.engine.apart import FAR_HALF
 from svmkit.engine.centred import centred
 from svmkit.engine.layouts import TABLE_FEATURES, Form, Layout, Real, special_layout, suited
@@ -108,8 +109,11 @@ def renumbered(*parts: Rows) -> tuple[Rows, ...]:
     return tuple(renamed(rows, names) for rows in parts)
 
 
-def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
-    """``rows`` scaled for ``kernel`` in the given precision, for the loops that ``layout_of`` has found to suit."""
+def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout, overwrite: bool = False) -> Packed:
+    """``rows`` scaled for ``kernel`` in the given precision, for the loops that ``layout_of`` has found to suit.
+
+    They may be where ``rows`` are, if these are not needed any more: ``overwrite``.
+    """
     if layout.form == "pixels":
         return _pack_pixels(rows, kernel, real, layout.units)
     scale = {LINEAR: 1.0, RBF: sqrt(2.0 * kernel.gamma / log(2.0)), PRECOMPUTED: 1.0}.get(kernel.kind, sqrt(kernel.gamma))
@@ -126,6 +130,8 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
         _number_anew[real](rows.indptr, rows.indices, rows.data, scale, number, FREQUENT, indices, data)
     else:
         factor = dense_scale if in_place else scale
+        if overwrite and real == "f8":
+            data = rows.data
 
         def multiply(r0: int, r1: int) -> None:
             here = slice(indptr[r0], indptr[r1])
@@ -163,6 +169,20 @@ def pack(rows: Rows, kernel: Kernel, real: Real, layout: Layout) -> Packed:
     )
 
 
+def packed_in_parts(
+    rows: Rows, numbers: Ints | None, most: int, least: int, kernel: Kernel, real: Real, layout: Layout
+) -> Iterator[tuple[slice, Packed]]:
+    """The rows, or those of ``numbers``, packed in parts of about ``most`` nonzeros, or ``least`` rows where these have more;
+    and where each part is among them.
+    """
+    ends = rows.indptr if numbers is None else np.concatenate([[0], np.cumsum(np.diff(rows.indptr)[numbers])])
+    for first, last in row_blocks(ends, max(most, least * int(ends[-1]) // max(1, len(ends) - 1))):
+        if numbers is None:
+            yield slice(first, last), pack(rows.part(first, last), kernel, real, layout)
+        else:
+            yield slice(first, last), pack(rows.take(numbers[first:last]), kernel, real, layout, overwrite=True)
+
+
 def _first_number(layout: Layout) -> int | None:
     """The first of the dense features where they, and all behind them, may keep their numbers: they are 0, 1 …, or 1, 2 …, and
     tiled.py reads no numbers of entries that have a place. (apart.py does; those it compares are numbered alike.)
@@ -173,7 +193,7 @@ def _first_number(layout: Layout) -> int | None:
 
 
 def _dense_come_first(rows: Rows, layout: Layout) -> bool:
-    """Whether each of ``rows`` begins with all the dense features, in order, and their numbers serve: a copy would be the same."""
+    """Whether each of ``rows`` begins with all the dense features, and numbers may stay: then there is nothing to move."""
     width, first = len(layout.dense), _first_number(layout)
     if first is None or rows.n == 0 or int(np.diff(rows.indptr).min()) < width:
         return False

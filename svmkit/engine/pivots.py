@@ -102,7 +102,7 @@ class _System:
         self.base = free
         self.place = np.full(len(rows), -1)
         self.place[free] = np.arange(len(free))
-        self.ridge = _RIDGE[engine.packed.real] * float(np.sqrt(len(free))) * float(np.abs(engine.diagonal()).max())
+        self.ridge = _RIDGE[engine.real] * float(np.sqrt(len(free))) * float(np.abs(engine.diagonal()).max())
         own = rows[free]
         self.factor = Factor(lambda r0, r1, c0, c1: engine.block(own[r0:r1], own[c0:c1]), len(free), self.ridge)
         self.columns: dict[int, int] = {}  # variable → its column of ``border``

@@ -66,7 +66,7 @@ class SupportSet:
         ``delta_max``.
         """
         self.engine = engine
-        self._values = max(int(cache_mb * 2**20) // np.dtype(engine.packed.real).itemsize, 1)
+        self._values = max(int(cache_mb * 2**20) // np.dtype(engine.real).itemsize, 1)
         whole = max(isqrt(self._values), _LEAST_SLOTS)
         if budget:
             most = budget + 1 if most is None else min(most, budget + 1)
@@ -84,12 +84,12 @@ class SupportSet:
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
         self._make_room(capacity)
-        self._among = np.empty((0, 0), engine.packed.real)
-        self._space = np.empty(0, engine.packed.real)
+        self._among = np.empty((0, 0), engine.real)
+        self._space = np.empty(0, engine.real)
         self._first = 0
 
     def _make_room(self, capacity: int) -> None:
-        real = self.engine.packed.real
+        real = self.engine.real
         n_rows = max(min(self._values // capacity, capacity), _LEAST_ROWS)
         self.K = zeros_by_page((n_rows, capacity), real)
         self.kept = np.zeros((4, n_rows), np.int64)
@@ -176,7 +176,7 @@ class SupportSet:
         cuts = [min(top, n_rows) * k // n_pieces for k in range(n_pieces)] + [n_rows]
 
         def piece(k: int) -> None:
-            slots.spread[self.engine.packed.real](self.K, self.stage, self.staged, self.kept, top, n, cuts[k], cuts[k + 1])
+            slots.spread[self.engine.real](self.K, self.stage, self.staged, self.kept, top, n, cuts[k], cuts[k + 1])
 
         parallel.run_pieces(piece, n_pieces)
 
@@ -208,7 +208,7 @@ class SupportSet:
     def learn(self, budget: int) -> int:
         """Learns staged examples, in at most ``budget`` steps; returns how many it took."""
         before = int(self.counts[slots.STEPS])
-        while online.learn[self.engine.packed.real](
+        while online.learn[self.engine.real](
             *(self.K, self.stage, self._among, self._first, self.examples, self.staged),
             *(self.reals, self.slots, self.kept, self.slot_of, self.counts, self.numbers),
             *(int(self.counts[slots.N_STAGED]), budget - int(self.counts[slots.STEPS]) + before),
@@ -227,14 +227,14 @@ class SupportSet:
         occupants = self.slots[slots.ROW, : self.counts[slots.TOP]]
         values = self._against(occupants[missing])
         for s, row in zip(missing, values.T.copy(), strict=True):
-            slots.put_row[self.engine.packed.real](self.K, row, int(s), self.slots, self.kept, self.counts)
+            slots.put_row[self.engine.real](self.K, row, int(s), self.slots, self.kept, self.counts)
         self.counts[slots.EVALUATIONS] += len(missing) * self.size
 
     def _against(self, rows: Ints) -> NDArray[Any]:
         """Kernel values (TOP, k) of all slots against a few rows, by pieces of slots; the next call overwrites them."""
         occupants = self.slots[slots.ROW, : self.counts[slots.TOP]]
         if len(self._space) < len(occupants) * len(rows):
-            self._space = aligned(self.reals.shape[1] * len(rows), self.engine.packed.real)
+            self._space = aligned(self.reals.shape[1] * len(rows), self.engine.real)
         values = self._space[: len(occupants) * len(rows)].reshape(len(occupants), len(rows))
         block = self.engine.block
         parallel.run_stretches(lambda a, b: block(occupants[a:b], rows, values[a:b]), len(occupants), _SLOTS_AT_A_TIME)
@@ -259,7 +259,7 @@ class SupportSet:
 
     def adopt(self, alpha: Floats, g: Floats) -> None:
         """All that are staged and wait join S with these coefficients and gradients."""
-        online.adopt[self.engine.packed.real](
+        online.adopt[self.engine.real](
             *(self.stage, self._among, self._first, self.examples, self.staged),
             *(self.reals, self.slots, self.slot_of, self.counts, alpha, g),
         )
@@ -273,7 +273,7 @@ class SupportSet:
     def look_at(self, rows: Ints) -> tuple[NDArray[Any], Floats]:
         """Kernel values (TOP, k) of the slots against rows, until the next call, and f (k,) of the rows."""
         values, out = self._against(rows), np.zeros(len(rows))
-        online.respond[self.engine.packed.real](values, self.reals[slots.ALPHA], len(values), out)
+        online.respond[self.engine.real](values, self.reals[slots.ALPHA], len(values), out)
         return values, out + self.bias
 
     # --- changes from outside ---------------------------------------------------------------------------------------------

@@ -263,7 +263,7 @@ def _run_kernel(state: _Kernel, first: int, end: int, total: int) -> tuple[int, 
     if block is None:
         block = state.block = _open(state, first, total)
     stop = min(end, block.last)
-    loops.block_steps[state.engine.packed.real](
+    loops.block_steps[state.engine.real](
         *(block.K, block.place, block.y, block.omega, block.c, block.change, block.summed, block.held),
         *(state.sums, state.counts, state.hits, *state.flags, first - block.first, stop - block.first),
     )

@@ -208,7 +208,7 @@ def _run_block(state: _State, end: int) -> None:
     if block is None:
         block = state.block = _open(state, _next_rows(state))
     last = min(end - block.first, len(block.rows))
-    loops.block_steps[state.engine.packed.real](
+    loops.block_steps[state.engine.real](
         *(block.K, block.y, block.omega, block.f, block.change, block.late, block.held, state.counts),
         *(state.options.beta, int(state.counts[loops.STEPS]) - block.first, last),
     )
@@ -246,7 +246,7 @@ def _no_slots(engine: Engine, budget: int) -> _Held:
         coef=np.zeros(size),
         f=np.zeros(size),
         inside=np.zeros(size),
-        K=np.zeros((size, size), engine.packed.real),
+        K=np.zeros((size, size), engine.real),
         block=np.empty(0, np.int64),
     )
 
@@ -257,7 +257,7 @@ def _run_held(state: _State, held: _Held, end: int) -> None:
         _take_slots(state, held, _next_rows(state))
         held.first = int(state.counts[loops.STEPS])
     last = min(end - held.first, len(held.block))
-    loops.budget_steps[state.engine.packed.real](
+    loops.budget_steps[state.engine.real](
         *(held.K, held.y, held.omega, held.coef, held.f, held.inside, held.block, np.empty(_BLOCK), state.counts),
         *(state.options.beta, state.options.budget, int(state.counts[loops.STEPS]) - held.first, last),
     )

@@ -136,7 +136,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     diagonal = engine.diagonal()
     weight = problem.omega[order]
     largest = float(np.abs(diagonal).max(initial=0.0))
-    kept = "f4" if _SMALLEST < largest < _LARGEST else engine.packed.real
+    kept = "f4" if _SMALLEST < largest < _LARGEST else engine.real
     room = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize))
     together = min(n, max(options.batch, min(room, _TOGETHER)))
     slots = min(max(room, together), n + together)  # rows kept: all, and room to evaluate more, where there is memory for them

@@ -134,7 +134,7 @@ class _KernelForm:
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
         engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
         self.diagonal = engine.diagonal()
-        self.room = aligned((_BLOCK, _BLOCK), engine.packed.real)
+        self.room = aligned((_BLOCK, _BLOCK), engine.real)
         self.variables = ActiveSet(engine, problem.dual())
         self.variables.begin()
         self.held: NDArray[Any] | None = None
@@ -154,7 +154,7 @@ class _KernelForm:
             self.block = self._open_block()
         block = self.block
         used = min(budget, len(block.order) - block.at)
-        block.moved += qp.ordered_steps[self.variables.engine.packed.real](
+        block.moved += qp.ordered_steps[self.variables.engine.real](
             *(block.K, block.diagonal, block.F, block.beta, block.lower, block.upper, block.order, block.at, used)
         )
         block.at += used
@@ -277,7 +277,7 @@ class _KernelForm:
 
     def _use_float64(self) -> None:
         """Turns to float64 kernels, all being active; where they are in use already, nothing is left to try: stalled."""
-        if self.variables.engine.packed.real == "f8":
+        if self.variables.engine.real == "f8":
             self.stalled = True
             return
         self.variables.change_engine(Engine(self.problem.rows, self.problem.kernel, "f8"))

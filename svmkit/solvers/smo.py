@@ -128,7 +128,7 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
     if engine is None or needed is None:
         engine = Engine(problem.rows, problem.kernel, "f8" if are_few(m, options.working_set) else None)
     by_engine = needed is None or are_few(m, options.working_set)  # few are all taken at once, whatever the precision
-    real = engine.packed.real if by_engine else training_precision(problem.rows, problem.kernel)
+    real = engine.real if by_engine else training_precision(problem.rows, problem.kernel)
     size = min(options.working_set or most_at_once(problem.rows, m, real), m)
     return State(
         problem=problem,
@@ -140,7 +140,7 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
         largest_kernel=float(np.abs(engine.diagonal()).max(initial=0.0)),
         size=size,
         largest_size=m if may_grow(problem.rows, m, options.working_set) else size,
-        K=aligned((size, size), engine.packed.real) if needed is None else needed.K,
+        K=aligned((size, size), engine.real) if needed is None else needed.K,
         by_need=needed,
         K_is_whole=False,
         previous=np.empty(0, np.int64),
@@ -203,7 +203,7 @@ def _go_on(state: State, block: Block, budget: int) -> int:
         state.stalled |= state.pace.review(spent(state))
     if state.by_need is not None and state.by_need.given_up:
         use(state, Engine(state.problem.rows, state.problem.kernel))
-    if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.packed.real == "f4":
+    if state.unfinished_steps >= _MOST_UNFINISHED and state.variables.engine.real == "f4":
         use_float64(state)  # rounding may have made the block's kernel indefinite
     return used
 
@@ -212,7 +212,7 @@ def _overhead(state: State, block: Block) -> int:
     """As many pair steps as the rest of a round takes: its call, its kernel values and the product with what has changed."""
     size = len(block.place)
     values = 0 if state.by_need is not None else size * (size + len(state.variables.active.beta))
-    dear = _FLOAT64_VALUE if state.variables.engine.packed.real == "f8" else 1
+    dear = _FLOAT64_VALUE if state.variables.engine.real == "f8" else 1
     return max(_ROUND_STEPS - block.steps, dear * values // (2 * len(state.K)))
 
 
@@ -276,7 +276,7 @@ def _block(state: State, m: float, M: float) -> Block:
         rows = state.variables.row_of[active.number[place]]
         state.variables.engine.block(rows, rows, state.K)
         state.K_is_whole = whole
-    real = state.variables.engine.packed.real
+    real = state.variables.engine.real
     return Block(
         place=place,
         diagonal=qp.diagonal_of(state.K, len(place)) if state.by_need is None else state.by_need.diagonal,
@@ -294,7 +294,7 @@ def _take_all(state: State) -> None:
     """From here on all variables are in the block, whose kernel values are made once more, and kept."""
     state.previous = state.variables.restore(state.previous)
     state.size, state.shrinking = state.largest_size, False
-    state.K, state.K_is_whole = aligned((state.size, state.size), state.variables.engine.packed.real), False
+    state.K, state.K_is_whole = aligned((state.size, state.size), state.variables.engine.real), False
 
 
 def _evaluations(state: State) -> int:
@@ -338,7 +338,7 @@ def _steps(state: State, block: Block, budget: int) -> int:
     if state.by_need is not None:
         used = state.by_need.steps(bias, *moved, *bounds, block.eps, budget)
     else:
-        steps = (qp.pair_steps if bias else qp.coordinate_steps)[state.variables.engine.packed.real]
+        steps = (qp.pair_steps if bias else qp.coordinate_steps)[state.variables.engine.real]
         used = steps(state.K, block.diagonal, *moved, *bounds, block.up, block.low, block.eps, budget)
     block.steps += used
     state.steps += used

@@ -32,7 +32,7 @@ def may_go_inside(state: State) -> bool:
 
 def go_inside(state: State) -> None:
     """Begins; steps come by ``go_on_inside``."""
-    if state.variables.engine.packed.real == "f4":
+    if state.variables.engine.real == "f4":
         use_float64(state)
     state.previous = state.variables.restore(state.previous)
     whole, row_of = state.variables.whole, state.variables.row_of

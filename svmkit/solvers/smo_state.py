@@ -216,6 +216,7 @@ def check(state: State) -> None:
     margin = float32_margin(state.largest_kernel, state.drift2)
     everything = len(state.K) == len(whole.number)  # then it costs little
     in_doubt = whole.number if everything else np.flatnonzero(~state.variables.stuck(whole, margin))
+    state.variables.engine.put_away()  # most checks are the last thing that is done
     with parallel.leavable():
         refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
@@ -257,7 +258,7 @@ def refresh(state: State, number: Ints) -> None:
     whole, rows = state.variables.whole, state.problem.rows
     support = np.flatnonzero(whole.beta)
     state.span.forget()
-    exact = state.variables.engine.packed.real == "f8" and state.problem.kernel.kind != LINEAR  # w is cheaper, and better
+    exact = state.variables.engine.real == "f8" and state.problem.kernel.kind != LINEAR  # w is cheaper, and better
     product = _product_at_hand(state) if exact else None
     if product is not None:
         whole.F[number] = (state.constant - product)[number]
@@ -292,7 +293,7 @@ def _product_at_hand(state: State) -> Floats | None:
 
 def use_float64(state: State) -> None:
     """Turns training to float64 kernels; where it is already, nothing is left to try: stalled."""
-    if state.variables.engine.packed.real == "f8":
+    if state.variables.engine.real == "f8":
         state.stalled = True
         return
     use(state, Engine(state.problem.rows, state.problem.kernel, "f8"))
@@ -308,7 +309,7 @@ def use(state: State, engine: Engine) -> None:
     state.variables.change_engine(engine)
     state.evaluations_before += old.evaluations  # those that brought dropped variables back among them
     state.span.forget()
-    state.by_need, state.K_is_whole, state.K = None, False, aligned((state.size, state.size), engine.packed.real)
+    state.by_need, state.K_is_whole, state.K = None, False, aligned((state.size, state.size), engine.real)
 
 
 def current(state: State) -> tuple[Floats, Floats]:

@@ -234,7 +234,7 @@ def _look_again(state: _State) -> None:
     state.completed = not state.checks.done and (state.completed or state.checks.indefinite)
     if state.checks.done or state.stalled or state.completed:
         return
-    if state.columns.engine.packed.real == "f4":
+    if state.columns.engine.real == "f4":
         state.columns = KeptColumns(Engine(problem.rows, problem.kernel, "f8"), state.options.cache_mb)
     state.v, state.Kv, state.probe = np.zeros(n), np.zeros(n), 0.0
     state.members, state.gram, state.theta = [], np.empty((0, 0)), np.empty(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from svmkit.data import Floats, Rows
 from svmkit.engine import kernels, packed
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.layouts import Layout, Real
-from svmkit.problem import POLYNOMIAL, RBF, Kernel
+from svmkit.problem import POLYNOMIAL, RBF, Kernel, Problem
+from svmkit.solvers import smo, smo_state
 
 _DENSE = tuple(range(1, 151))
 
@@ -101,3 +104,62 @@ def test_far_rows_with_and_without_new_numbers_compare_alike(monkeypatch: pytest
     )
     assert packed.pack(left, kernel, "f8", Layout("tiled", dense=_DENSE)).far
     assert all(np.array_equal(a, b) for a, b in zip(found, plain, strict=True))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_packed_rows_that_were_put_away_come_back_the_same(offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were moved to the origin too."""
+    engine = Engine(Rows.from_dense(_full(50) + offset), Kernel(RBF, 0.02))
+    before, every = engine.packed, np.arange(50)
+    engine.put_away()
+    assert engine.packed is before  # few, and not worth it
+    values = engine.block(every, every)
+    monkeypatch.setattr(kernels, "APPLIED_NONZEROS", 1)
+    engine.put_away()
+    assert engine.packed is not before
+    assert np.array_equal(engine.block(every, every), values)
+
+
+def test_a_check_is_made_without_the_packed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one fails here, and training goes on."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(3000, 20))
+    y = np.where(X[:, 0] + rng.normal(size=3000) > 0, 1.0, -1.0)
+    problem = Problem(Rows.from_dense(X), y, np.full(3000, 10.0), Kernel(RBF, 0.05), "free")
+    refresh, away = smo_state.refresh, []
+
+    def noted(state: smo_state.State, *rest: Any) -> None:
+        away.append("packed" not in state.variables.engine.__dict__)
+        refresh(state, *rest)
+        if len(away) == 1:
+            state.variables.whole.F[:5] += 0.1 * y[:5]
+
+    def trained() -> Floats:
+        state = smo.start(problem, smo.Options(), 1e-3, 0)
+        away.clear()
+        while not smo.advance(state, 1000).done:
+            pass
+        return smo.solution(state).coef
+
+    monkeypatch.setattr(smo_state, "refresh", noted)
+    expected = trained()
+    assert len(away) > 1
+    assert not any(away)
+    monkeypatch.setattr(kernels, "APPLIED_NONZEROS", 50_000)
+    assert np.array_equal(trained(), expected)
+    assert all(away)
+
+
+def test_a_product_holds_one_part_of_either_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no second copy of rows that were taken for it."""
+    part = 1 << 17
+    rows, weights, some = Rows.from_dense(np.random.default_rng(7).random((2000, 200))), np.ones((2000, 1)), np.arange(1, 2000)
+    weights[3] = 0.0
+    monkeypatch.setattr(kernels, "APPLIED_NONZEROS", part)
+    monkeypatch.setattr(kernels, "LEAST_BASIS", 1)
+    cross_apply(rows, rows, Kernel(RBF, 0.01), weights, numbers=some)  # work space is kept
+    tracemalloc.start()
+    cross_apply(rows, rows, Kernel(RBF, 0.01), weights, numbers=some)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3.5 * part * (8 + 4)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from zoo import sparse_matrix
 
 from svmkit.data import Rows
-from svmkit.engine import kernels
+from svmkit.engine import kernels, packed
 from svmkit.engine.kernels import cross_apply
 from svmkit.engine.packed import Packed, pack
 from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
@@ -66,11 +66,11 @@ def test_long_rows_of_the_basis_are_not_packed_by_ones(monkeypatch: pytest.Monke
     """All rows on the left are packed once more for every part of it."""
     rows, sizes = Rows.from_dense(np.random.default_rng(13).random((100, 10))), []
 
-    def noted(packed: Rows, *how: Any) -> Packed:
-        sizes.append(packed.n)
-        return pack(packed, *how)
+    def noted(some: Rows, *how: Any) -> Packed:
+        sizes.append(some.n)
+        return pack(some, *how)
 
-    monkeypatch.setattr(kernels, "pack", noted)
+    monkeypatch.setattr(packed, "pack", noted)
     monkeypatch.setattr(kernels, "APPLIED_NONZEROS", 200)
     monkeypatch.setattr(kernels, "LEAST_BASIS", 50)
     cross_apply(rows, rows, Kernel(RBF, 0.1), np.ones((100, 1)))

@@ -23,7 +23,7 @@ def from_beta(case: Problem, beta: Floats) -> tuple[Engine, Variables]:
     bounds = case.y * case.upper
     F = case.y - kernel_matrix(case) @ beta
     lower, upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-    return engine, Variables(np.arange(case.n), engine.packed, beta, F, lower, upper)
+    return engine, Variables(np.arange(case.n), lambda: engine.packed, beta, F, lower, upper)
 
 
 def rough(case: Problem, eps: float) -> Floats:
