@@ -109,7 +109,7 @@ class Engine:
         with _COUNTING:
             self.evaluations += len(rows) * len(columns)
         if out is None:
-            out = np.empty((len(rows), len(columns)), dtype=self.packed.real)
+            out = np.empty((len(rows), len(columns)), dtype=self.real)
         _fill(self.kernel, self.packed, rows, self.packed, columns, out)
         return out
 
@@ -360,11 +360,10 @@ def _fill_across(kernel: Kernel, packed: Packed, numbers: Ints, out: NDArray[Any
     count = len(numbers)
     if count == 0:
         return
-    every = np.arange(packed.n)
 
     def piece(r0: int, r1: int) -> None:
         for first in range(r0, r1, STRIP_ROWS):
-            rows = every[first : min(first + STRIP_ROWS, r1)]
+            rows = np.arange(first, min(first + STRIP_ROWS, r1))
             values = np.empty((len(rows), count), packed.real)
             _fill_piece(kernel, packed, rows, packed, numbers, 0, count, values)
             turn[packed.real, out.dtype.str[1:]](values, first, out)
