@@ -272,7 +272,7 @@ class _Dialogue:
             value = float("nan")
         if value not in self._labels:
             known = " or ".join(map(str, self._labels))
-            raise DataError(f"--oracle: the answer for row {row + 1} is {answer.strip()!r}, not {known}; see --labels")
+            raise DataError(f"--oracle: the answer for row {row + 1} is {answer.strip()[:80]!r}, not {known}; see --labels")
         return int(value)
 
 

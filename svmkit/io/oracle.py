@@ -204,7 +204,7 @@ class Log:
             try:
                 row, label = map(int, line.split())
             except ValueError:
-                raise DataError(f"{where}: {line.strip()!r} is not a row and its label") from None
+                raise DataError(f"{where}: {line.strip()[:80]!r} is not a row and its label") from None
             if not 1 <= row <= self._n_rows:
                 raise DataError(f"{where}: there is no row {row} in a pool of {self._n_rows:,}; mend or remove the line")
             if label not in self._labels:

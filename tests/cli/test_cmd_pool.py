@@ -169,6 +169,12 @@ def test_an_oracle_that_fails_leaves_the_model_so_far(answers: str, why: str, po
     assert len(log_of(model)) == 1 + n_labels
 
 
+def test_a_long_answer_that_is_no_label_is_not_shown_whole(pool: Path, model: Path) -> None:
+    """A command that answers with the features is a likely mistake, and there may be thousands of them."""
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", "while read -r line; do printf '%0999d\\n' 7; done", "/dev/null", model)
+    assert f"is '{'0' * 80}', not 1 or -1; see --labels" in done.stderr
+
+
 def test_a_log_that_takes_no_more_notes_leaves_the_model_so_far(
     pool: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

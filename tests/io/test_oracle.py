@@ -196,6 +196,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
         log_at(path)
     for line, why in (
         ("four", "'four' is not a row and its label"),
+        ("4" * 90 + " x", f"'{'4' * 80}' is not a row and its label"),
         ("6 1", "there is no row 6 in a pool of 5"),
         ("0 1", "there is no row 0"),
         ("2 3", "the label of row 2 is 3, not 1 or -1"),
