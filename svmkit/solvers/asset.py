@@ -121,9 +121,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> _On
     """A fresh state at w = 0, b = 0. Raises UsageError where λ is not known, for a kernel, or an option that cannot be."""
     _check(options)
     if stream.kernel.kind != LINEAR:
-        raise UsageError(
-            "solver asset works on w itself: it learns a stream with -t 0, or of the rbf kernel with --map fourier"
-        )
+        raise UsageError("solver asset learns a stream on w itself: with -t 0, or of the rbf kernel with --map fourier")
     if stream.lam is None:
         raise UsageError("solver asset needs λ before the stream begins: give --lambda, or -c with --rows N")
     return _Online(stream=stream, options=options)

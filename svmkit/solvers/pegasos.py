@@ -188,9 +188,9 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     """A fresh state for examples to come. Raises UsageError for a kernel, where λ is not known, or an option that cannot be."""
     _check(options, linear=True)
     if stream.kernel.kind != LINEAR:
-        raise UsageError("--solver pegasos: learns a stream with the linear kernel only (-t 0, or --map fourier)")
+        raise UsageError("solver pegasos learns a stream on w itself: with -t 0, or of the rbf kernel with --map fourier")
     if stream.lam is None:
-        raise UsageError("--solver pegasos: needs λ before the stream begins: give --lambda, or -c with --rows N")
+        raise UsageError("solver pegasos needs λ before the stream begins: give --lambda, or -c with --rows N")
     constant = options.bias if stream.bias == "free" else 0.0
     return stream_steps.start(_flags(options, stream.lam), options.batch, constant)
 

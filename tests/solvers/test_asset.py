@@ -168,13 +168,6 @@ def test_dense_rows_are_learned_as_sparse_ones(bias: Bias) -> None:
     assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-12)
 
 
-def test_a_stream_must_say_lambda_and_have_no_kernel() -> None:
-    with pytest.raises(UsageError, match="--lambda"):
-        asset.start_stream(Stream(Kernel(LINEAR), 1.0, None, "free"), asset.Options(), 1e-3, 0)
-    with pytest.raises(UsageError, match="--map"):
-        asset.start_stream(Stream(Kernel(RBF, 1.0), 1.0, 0.1, "free"), asset.Options(), 1e-3, 0)
-
-
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_it_comes_near_the_optimum_and_its_dual_point_proves_it(bias: Bias) -> None:
     X, y = points(500, 6, seed=8)

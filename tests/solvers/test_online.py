@@ -57,6 +57,15 @@ def test_every_solver_here_takes_some_kernel() -> None:
     assert {name for name, _ in CASES} == set(ONLINE)
 
 
+@pytest.mark.parametrize("name", [name for name in ONLINE if name in solvers.LINEAR_FORM])
+def test_a_stream_of_a_solver_that_learns_w_must_say_lambda_and_have_no_kernel(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^solver {name} learns .*: with -t 0, or of the rbf kernel with --map fourier$"):
+        begin(name, Kernel(POLYNOMIAL, 1.0, 1.0, 2))
+    module: Any = solvers.solver(name)
+    with pytest.raises(UsageError, match=f"^solver {name} needs λ before .*: give --lambda, or -c with --rows N$"):
+        module.start_stream(Stream(Kernel(LINEAR), 1.0, None, "none"), module.Options(), 1e-3, 0)
+
+
 @cases
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_cuts_change_no_bit(name: str, kernel: Kernel, size: int) -> None:
