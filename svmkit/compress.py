@@ -120,7 +120,7 @@ def _chosen(model: Model, count: int, seed: int) -> tuple[Rows, Ints]:
         return model.rows.take(picked), np.searchsorted(starts, picked, side="right") - 1
     sizes = np.diff(starts)
     if count < np.count_nonzero(sizes):
-        raise UsageError(f"{count} basis vectors are too few for {np.count_nonzero(sizes)} classes: each needs one")
+        raise UsageError(f"{np.count_nonzero(sizes)} classes need a basis vector each, more than {count}")
     shares = _shares(sizes, count)
     parts, groups = [], []
     for number, share in enumerate(shares.tolist()):

@@ -70,7 +70,7 @@ def test_where_no_svm_can_be_reduced_is_said() -> None:
             fit(in_bands(), replace(REDUCED, kernel=kernel))
     with pytest.raises(UsageError, match="--landmarks reduced: with a negative -r the polynomial kernel may be indefinite"):
         fit(in_bands(), replace(REDUCED, kernel="polynomial", coef0=-1.0))
-    with pytest.raises(UsageError, match="--dim 3: 3 basis vectors are too few for 4 classes"):
+    with pytest.raises(UsageError, match="--dim 3: 4 classes need a basis vector each, more than 3"):
         fit(in_bands(4), replace(REDUCED, dim=3))
     cubic = replace(REDUCED, kernel="polynomial", coef0=1.0, dim=15)
     assert 0 < fit(in_bands(), cubic).model.n_support <= 15
