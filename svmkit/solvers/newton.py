@@ -66,8 +66,9 @@ _ROUNDED = 2.0**-51
 _LOWER = 0.7
 #: … and where it no longer does, s goes back from where the least was found by this factor, to no less than the second number.
 _BACK, _LEAST_S = 64.0, 1.0
-#: Doublings and halvings of a step's length at most. Where few rows bend the loss, steps can be too long by many powers of ten.
-_LENGTHS = 100
+#: Lengths tried for a step at most: where few rows bend the loss, 1 may be too long by powers of ten. One tried between two
+#: others is away from both by at least this share of what lies between.
+_LENGTHS, _MARGIN = 100, 0.1
 #: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
 _LOOK_FROM = 3.0
 #: After so many steps nothing is gained any more.
@@ -273,7 +274,7 @@ def _step(state: State) -> None:
     dw, db = direction
     promised = -float(slope_w @ dw) - slope_b * db
     along = state.dots(dw)
-    length = _length(state, seen.pulled, dw, along + db)
+    length = _length(state, seen.pulled, dw, along + db, promised)
     promised *= length
     lost = promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised
     if lost or not _moves(state, length * dw, length * db, along, length):
@@ -314,21 +315,20 @@ def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tup
     return -down - db * across, db
 
 
-def _length(state: State, pulled: Floats, dw: Floats, along: Floats) -> float:
-    """How far to go: 1, or where that leaves too much of the slope, doubled until it rises and then halved between."""
+def _length(state: State, pulled: Floats, dw: Floats, along: Floats, fall: float) -> float:
+    """How far to go from where the slope is −``fall``: 1, or as far as leaves little of it, by doubling until the loss rises
+    and then where a straight line between the slopes at both ends is 0, or not too near to either; 0 where it rises at once."""
     across, own = float(state.w @ dw), float(dw @ dw)
-
-    def whole(t: float) -> float:
-        return across + t * own + slope(pulled, along, state.upper, state.y, state.s, t)
-
-    small = _SLOPE_SHARE * abs(whole(0.0))
-    low, high, length = 0.0, inf, 1.0
+    if fall <= 0.0:
+        return 0.0
+    low, high, length = (0.0, -fall), (inf, inf), 1.0
     for _ in range(_LENGTHS):
-        now = whole(length)
-        if abs(now) <= small:
+        now = across + length * own + slope(pulled, along, state.upper, state.y, state.s, length)
+        if abs(now) <= _SLOPE_SHARE * fall:
             break
-        low, high = (length, high) if now < 0 else (low, length)
-        length = 2.0 * length if high == inf else 0.5 * (low + high)
+        low, high = ((length, now), high) if now < 0 else (low, (length, now))
+        share = min(max(_MARGIN, low[1] / (low[1] - high[1])), 1.0 - _MARGIN)  # of nan _MARGIN
+        length = 2.0 * length if high[0] == inf else low[0] + share * (high[0] - low[0])
     return length
 
 

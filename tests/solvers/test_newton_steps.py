@@ -97,9 +97,11 @@ def test_a_step_is_as_long_as_the_smoothed_loss_falls() -> None:
         w, b = state.w[1:], state.b
         down = -np.sign(slopes(state, w, b)) * size * rng.uniform(0.5, 1.5, 4)
         along = state.rows.to_dense()[:, 1:] @ down[:3] + down[3]
-        length = newton._length(state, state.pulled(), np.append(0.0, down[:3]), along)
+        before = slopes(state, w, b) @ down
+        length = newton._length(state, state.pulled(), np.append(0.0, down[:3]), along, -before)
         left = slopes(state, w + length * down[:3], b + length * down[3]) @ down
-        assert abs(left) <= 0.1 * abs(slopes(state, w, b) @ down) + 1e-4
+        assert abs(left) <= 0.1 * abs(before) + 1e-4
+        assert newton._length(state, state.pulled(), np.append(0.0, -down[:3]), -along, before) == 0.0
 
 
 def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
