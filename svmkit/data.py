@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmkit.gather import gather
+from svmkit.gather import gather, gather_dense
 
 Floats = NDArray[np.float64]
 Reals = NDArray[np.floating[Any]]
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
     def take(self, index: Ints) -> Rows:
         """The rows numbered ``index``, in that order, as new arrays."""
         if self.form == "dense":
-            return dense_rows(self.matrix()[index])
+            return dense_rows(gather_dense(self.matrix(), index))
         indptr, indices, data = gather(self.indptr, index, self.indices, self.data)
         gram = self.gram[index] if len(self.gram) else self.gram
         serial = self.serial[index] if len(self.serial) else self.serial

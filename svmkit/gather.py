@@ -1,4 +1,4 @@
-"""Some rows of compressed sparse arrays, copied together in one compiled pass."""
+"""Some rows of compressed sparse arrays, copied together in one compiled pass, or of a dense matrix."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ def gather(
     n_pieces = parallel.pieces_of(int(new_indptr[-1]), _PIECE_NONZEROS)
     parallel.run_ranges(lambda first, last: _copy[data.itemsize](first, last, *arrays), len(index), n_pieces)
     return new_indptr, new_indices, new_data
+
+
+def gather_dense(matrix: NDArray[np.float32], index: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The rows of ``matrix`` numbered ``index``, in that order."""
+    out = np.empty((len(index), matrix.shape[1]), matrix.dtype)
+
+    def copy(first: int, last: int) -> None:  # "raise" would go by way of another array
+        np.take(matrix, index[first:last], axis=0, out=out[first:last], mode="wrap")
+
+    parallel.run_ranges(copy, len(index), parallel.pieces_of(out.size, _PIECE_NONZEROS))
+    return out
 
 
 def _copy_rows(

@@ -1,4 +1,4 @@
-"""Rows of sparse arrays copied together, against Python's slices."""
+"""Rows of sparse arrays and of dense matrices copied together, against slices and NumPy's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmkit.gather import gather
+from svmkit import gather as gathering
+from svmkit.gather import gather, gather_dense
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32])
@@ -23,6 +24,19 @@ def test_rows_are_copied_in_the_order_asked_for(kind: Any, index: list[int]) -> 
     assert new_data.tolist() == [x for row in rows for x in data[row].tolist()]
     assert new_data.dtype == kind
     assert new_indices.dtype == np.int32
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (6, 0), (0, 5)])
+@pytest.mark.parametrize("index", [[], [3], [5, 0, 0, 2, 1, 4, 3], [-1, 0, -2]])
+def test_rows_of_a_matrix_are_copied_on_any_number_of_threads(
+    shape: tuple[int, int], index: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "_PIECE_NONZEROS", 7)
+    matrix = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    numbers = np.array(index if len(matrix) else [], dtype=np.int64)
+    copied = gather_dense(matrix, numbers)
+    assert np.array_equal(copied, matrix[numbers])
+    assert copied.dtype == np.float32
 
 
 def test_numbers_that_are_none_are_copied_as_they_are() -> None:
