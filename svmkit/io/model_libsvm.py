@@ -40,9 +40,9 @@ _TEXTS_AT_A_TIME = 1 << 18
 #: Bytes at a file's end that are searched for its last line.
 _TAIL = 4096
 
-_INTEGER_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
-_NUMBER_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
-KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_INTEGER_KEYS, *_NUMBER_KEYS, "SV"))
+_KERNEL_KEYS = ("degree", "gamma", "coef0")
+_NUMBER_KEYS = (*_KERNEL_KEYS, "nr_class", "total_sv", "rho", "label", "probA", "probB", "prob_density_marks", "nr_sv")
+KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_NUMBER_KEYS, "SV"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _BEYOND = re.compile(r"[+-]?(inf|nan)", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
@@ -239,8 +239,9 @@ def _read_header(text: bytes, path: str) -> tuple[_Header, int]:
         if not words:
             continue
         key = words[0]
-        if header.lines and all(_NUMBER.fullmatch(word) or _BEYOND.fullmatch(word) for word in words):
-            next(reversed(header.lines.values())).words.extend(words)  # a long list may go on in another line
+        last = next(reversed(header.lines), "")
+        if last in _NUMBER_KEYS and all(_NUMBER.fullmatch(word) or _BEYOND.fullmatch(word) for word in words):
+            header.lines[last].words.extend(words)  # a long list may go on in another line
             continue
         if key not in KEYS:
             header.fail(number, f"unknown text in model file: [{_shown(key)}]")
@@ -304,6 +305,9 @@ def _read_kernel(header: _Header) -> Kernel:
     """The kernel, with the numbers that its kind uses."""
     name = _one_of(header, "kernel_type", KERNELS, "unknown kernel function.")
     kernel, used = Kernel(KERNELS.index(name)), KERNEL_NUMBERS[name]
+    for key in _KERNEL_KEYS:
+        if key in header.lines:  # one that this kernel does not use is one number, too
+            header.words(key, 1)
     if "degree" in used:
         kernel = kernel._replace(degree=int(header.ints("degree", 1, least=0)[0]))
     if "gamma" in used:

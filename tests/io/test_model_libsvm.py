@@ -163,6 +163,8 @@ def test_other_ways_to_write_the_same_header(text: str) -> None:
         ("total_sv 2", "total_sv 1", "m, line 8: `nr_sv` adds up to 2, `total_sv` is 1"),
         ("rho 0.1", "rho 0.1 0.2", "m, line 6: `rho` must have 1 value, not 2"),
         ("rho 0.1", "rho 0.1\n0.2 nan", "m, line 6: `rho` must have 1 value, not 3"),
+        ("gamma", "coef0 3\n4\ngamma", "m, line 3: `coef0` must have 1 value, not 2"),
+        ("c_svc", "c_svc\n5", r"m, line 2: unknown text in model file: \[5\]"),
         ("rho 0.1", "rho infty", "m, line 6: `rho`: 'infty' is not a finite number"),
         ("label 1 -1", "label 1 1", "m, line 7: `label` names a class twice"),
         ("label 1 -1", "label 1 2147483648", "m, line 7: `label`: '2147483648' is not an integer below"),
