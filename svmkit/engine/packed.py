@@ -73,7 +73,9 @@ class Packed:
     @property
     def nonzeros(self) -> int:
         """Entries of all rows."""
-        return len(self.indices) if self.numbers is None else int(np.diff(self.indptr)[self.numbers].sum())
+        if self.numbers is None:
+            return len(self.indices)
+        return int((self.indptr[1:][self.numbers] - self.indptr[:-1][self.numbers]).sum())
 
     def take(self, index: Ints) -> Packed:
         """The rows numbered ``index``, packed anew so that loops over them read memory in order.
