@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 
 from svmkit.clock import Clock
-from svmkit.data import Ints, Rows
+from svmkit.data import Floats, Ints, Rows
 from svmkit.model import REST
 from svmkit.solvers.base import Solver
 
@@ -30,19 +30,22 @@ def sizes_of(members: list[Ints], pairs: Ints) -> Ints:
     return sizes
 
 
-def jobs_of(sizes: Ints, work_of: Callable[[int], float]) -> list[range]:
-    """Numbers of the machines of so many examples, in order: small ones that follow one another go together, others alone.
-
-    ``work_of`` says how much work, by a high guess, a machine is when it is trained with others; inf where it cannot be.
-    """
+def works_of(sizes: Ints, work_of: Callable[[int], float]) -> Floats:
+    """``work_of`` each size: a machine's work, by a high guess, when it is trained with others; inf where it cannot be."""
     known, kind = np.unique(sizes, return_inverse=True)
-    works, begins, so_far = [work_of(n) for n in known.tolist()], [], inf
-    for number, work in enumerate(map(works.__getitem__, kind.tolist())):
+    works: Floats = np.array([work_of(n) for n in known.tolist()])[kind]
+    return works
+
+
+def jobs_of(works: Floats) -> list[range]:
+    """Numbers of machines, or folds, of so much work, in order: small ones that follow one another go together, others alone."""
+    begins, so_far = [], inf
+    for number, work in enumerate(works.tolist()):
         so_far += work
         if so_far > _IN_ONE_CALL:
             begins.append(number)
             so_far = work
-    return [range(first, last) for first, last in pairwise([*begins, len(sizes)])]
+    return [range(first, last) for first, last in pairwise([*begins, len(works)])]
 
 
 def side_by_side(solver: Solver, rows: Rows, sizes: Ints, jobs: list[range]) -> bool:

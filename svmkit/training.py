@@ -18,7 +18,7 @@ from svmkit.engine.kernels import cross_apply
 from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Problem, Solution
-from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of
+from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, works_of
 from svmkit.solvers.base import Several, SeveralEnded, Solver, SolverResult, Together, not_begun, run
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -84,7 +84,7 @@ class Training:
         """Every machine, in order, one or several to a part."""
         sizes = sizes_of(self.members, self.pairs)
         self._together = together = self._offered(sizes)
-        jobs = jobs_of(sizes, (lambda n: inf) if together is None else together.work)
+        jobs = jobs_of(works_of(sizes, (lambda n: inf) if together is None else together.work))
         beside = self.listeners.on_trace is None and side_by_side(self.solver, self.dataset.rows, sizes, jobs)
         self._spent = TrainingTime(self.before_s, beside)
         self._trained = [None] * len(sizes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from svmkit import schedule
-from svmkit.data import Rows
+from svmkit.data import Ints, Rows
 from svmkit.model import class_pairs
 from svmkit.solvers import smo, wolfe
 
@@ -24,6 +24,11 @@ def work(n: int) -> float:
     return 8000.0 * n if n <= 1000 else inf
 
 
+def jobs_of(sizes: Ints) -> list[range]:
+    """Of machines of that work."""
+    return schedule.jobs_of(schedule.works_of(sizes, work))
+
+
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
@@ -37,7 +42,7 @@ def work(n: int) -> float:
     ],
 )
 def test_small_machines_that_follow_one_another_go_together(sizes: list[int], expected: list[list[int]]) -> None:
-    assert [list(job) for job in schedule.jobs_of(np.array(sizes, int), work)] == expected
+    assert [list(job) for job in jobs_of(np.array(sizes, int))] == expected
 
 
 @pytest.mark.parametrize(
@@ -52,8 +57,8 @@ def test_small_machines_that_follow_one_another_go_together(sizes: list[int], ex
 )
 def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list[int], expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, 16)))
-    assert schedule.side_by_side(smo, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work)) is expected
-    assert not schedule.side_by_side(wolfe, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work))
+    assert schedule.side_by_side(smo, rows, np.array(sizes), jobs_of(np.array(sizes))) is expected
+    assert not schedule.side_by_side(wolfe, rows, np.array(sizes), jobs_of(np.array(sizes)))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_calls_go_side_by_side_where_machines_that_stand_alone_would(sizes: list
 )
 def test_bounds_of_what_goes_side_by_side(sizes: list[int], nonzeros: int, expected: bool) -> None:
     rows = Rows.from_dense(np.ones((2, nonzeros)))
-    assert schedule.side_by_side(smo, rows, np.array(sizes), schedule.jobs_of(np.array(sizes), work)) is expected
+    assert schedule.side_by_side(smo, rows, np.array(sizes), jobs_of(np.array(sizes))) is expected
 
 
 def test_rows_of_a_kernel_matrix_cost_what_rows_of_16_values_do() -> None:

@@ -75,7 +75,7 @@ def test_what_is_trained_side_by_side(sizes: list[int], nonzeros: int, expected:
     members = [np.arange(size) for size in sizes]
     rows = Rows.from_dense(np.ones((2, nonzeros)))
     machines = schedule.sizes_of(members, class_pairs(len(sizes), "ovo"))
-    assert schedule.side_by_side(smo, rows, machines, schedule.jobs_of(machines, lambda n: np.inf)) is expected
+    assert schedule.side_by_side(smo, rows, machines, schedule.jobs_of(np.full(len(machines), np.inf))) is expected
 
 
 def test_machines_really_are_trained_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
     assert found.status is Status.INTERRUPTED
     together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), np.full(1770, 20))
     assert together is not None
-    jobs = schedule.jobs_of(np.full(1770, 20), together.work)
+    jobs = schedule.jobs_of(np.full(1770, together.work(20)))
     assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in jobs)
     assert len(jobs) > 8
     assert sum(machine.steps > 0 for machine in found.machines) <= 3 * len(jobs[0])
