@@ -38,7 +38,7 @@ def works_of(sizes: Ints, work_of: Callable[[int], float]) -> Floats:
 
 
 def jobs_of(works: Floats) -> list[range]:
-    """Numbers of machines, or folds, of so much work, in order: small ones that follow one another go together, others alone."""
+    """Numbers of machines, or folds, of so much work, in order: small ones that follow one another together, others alone."""
     begins, so_far = [], inf
     for number, work in enumerate(works.tolist()):
         so_far += work

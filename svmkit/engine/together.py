@@ -2,8 +2,9 @@
 
 A machine of a few hundred examples is trained in less time than Python takes to call what that needs. Those of one first class
 have much of their kernel matrices in common: values among the first class are the same in all of them, and those among a second
-class are the same whatever the first. So the values come in blocks, each made once, and a row of a machine's matrix is put
-together when a step first needs it. Steps and their results are bitwise those of by_need.py on the same values.
+class are the same whatever the first; folds of few rows share nearly all. So the values come in blocks, each made once, and a
+row of a machine's matrix is put together when a step first needs it. Steps and their results are bitwise those of by_need.py
+on the same values.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ from svmkit.engine.space import room
 
 
 class Blocks(NamedTuple):
-    """Float64 kernel values of machines with one first class: ``own`` (p, p) among it, ``across`` (p, Σq) between it and the
-    second class of each machine; those among each of these (q, q) begin at its ``corners`` in ``others``.
+    """Float64 kernel values of machines, each variable of which has a ``place`` among those of its class.
+
+    In ``own`` are those among the first class, in ``across`` those between it and the second, whose places begin at the
+    machine's ``columns``; those among the second begin at its ``corners`` in ``others``, in rows of its ``lengths``.
     """
 
     own: Floats
     across: Floats
     others: Floats
+    place: Ints
+    columns: Ints
     corners: Ints
+    lengths: Ints
 
 
 class Boxes(NamedTuple):
@@ -83,7 +89,6 @@ def train_machines(
             room("together", most * most).reshape(most, most),
             np.empty(most, np.uint8),
             *np.empty((2, most)),
-            np.empty(most, np.int64),
         ),
     )
     return reached
@@ -99,8 +104,8 @@ def products_by_w(rows: Rows, examples: Ints, starts: Ints, beta: Floats) -> Flo
 
 @helper(ORDERED)
 def _put_together(source: Any, K: Any, i: Any) -> None:
-    """Row i of a machine's K, where it is not there; ``place`` is that of each variable in its class."""
-    own, across, others, column, corner, n_second, y, place, made = source
+    """Row i of a machine's K, where it is not there."""
+    own, across, others, place, column, corner, length, y, made = source
     if made[i] == 0:
         made[i] = 1
         row, at = K[i], place[i]
@@ -110,35 +115,27 @@ def _put_together(source: Any, K: Any, i: Any) -> None:
             elif y[t] > 0.0:
                 row[t] = across[place[t], column + at]
             else:
-                row[t] = others[corner + at * n_second + place[t]]
+                row[t] = others[corner + at * length + place[t]]
 
 
 def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
     """Machines by ``steps``; as many rows as the steps before the look over ``steps_a_row`` say that most will be needed."""
 
     def entry(
-        own: Any, across: Any, others: Any, corners: Any, starts: Any, y: Any, lower: Any, upper: Any, diagonal: Any, F: Any,
-        eps: Any, most_steps: Any, most_work: Any, work: Any, beta: Any, product: Any, used: Any, evaluated: Any, finished: Any,
-        K: Any, made: Any, up: Any, low: Any, place: Any,
+        own: Any, across: Any, others: Any, place: Any, columns: Any, corners: Any, lengths: Any, starts: Any, y: Any,
+        lower: Any, upper: Any, diagonal: Any, F: Any, eps: Any, most_steps: Any, most_work: Any, work: Any,
+        beta: Any, product: Any, used: Any, evaluated: Any, finished: Any, K: Any, made: Any, up: Any, low: Any,
     ) -> Any:  # fmt: skip
-        column = 0
         for machine in range(len(used)):
             if work <= 0:
                 return machine
             a, b = starts[machine], starts[machine + 1]
             m = b - a
             budget = min(most_steps, most_work // m)
-            n_first = n_second = 0
-            for t in range(m):
-                made[t] = 0
-                if y[a + t] > 0.0:
-                    place[t] = n_first
-                    n_first += 1
-                else:
-                    place[t] = n_second
-                    n_second += 1
+            made[:m] = 0
             values = K[:m]
-            source = own, across, others, column, corners[machine], n_second, y[a:b], place, made
+            shared = own, across, others, place[a:b], columns[machine], corners[machine], lengths[machine]
+            source = *shared, y[a:b], made
             box = diagonal[a:b], F[a:b], beta[a:b], lower[a:b], upper[a:b], up[:m], low[:m]
             look = min(m // LOOK, budget)
             n = steps(source, values, *box, eps, look)
@@ -155,13 +152,12 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
             for i in range(m):
                 evaluated[machine] += m * made[i]
             product_of(values, beta[a:b], product[a:b])
-            column += n_second
         return len(used)
 
-    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8, i8, i8, "
-    return compiled(
-        "i8(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:], i8[:])", ORDERED, name=name
-    )(entry)
+    arrays = "f8[:, :], f8[:, :], f8[:], i8[:], i8[:], i8[:], i8[:], i8[:], f8[:], f8[:], f8[:], f8[:], f8[:], f8, i8, i8, i8, "
+    return compiled("i8(" + arrays + "f8[:], f8[:], i8[:], i8[:], i8[:], f8[:, :], u1[:], f8[:], f8[:])", ORDERED, name=name)(
+        entry
+    )
 
 
 _pair_machines = _entry(pair_steps_over(_put_together), 1, "pair_machines")

@@ -137,8 +137,10 @@ class Together(Protocol):
     """Machines among the same rows, trained several in a call.
 
     A solver may offer it as ``together(rows, kernel, options, sizes) → Together | None``, None where machines of ``sizes``
-    examples gain nothing.
+    examples gain nothing. ``K`` (n, n) are the kernel values of all rows, where it has made them.
     """
+
+    K: Floats | None
 
     def work(self, n: int) -> float:
         """The work of training a machine of ``n`` examples so, by a high guess, some 2.5 ns a unit; inf where it cannot be."""

@@ -1,9 +1,11 @@
 """Small machines of one data set, trained together: what smo.py does with each of them, in one call.
 
 For those of at most 2048 variables, whose kernel matrices in float64 take 32 MB. Kernel values that machines have in common
-are made once. A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo
-would have found, bit for bit where smo makes the matrix whole too, by the same loop, and its steps are no more than smo takes
-in a round; any other is left to smo, from the start.
+are made once: all of them first, 8 MB, where rows are few and machines many, as in folds.
+
+A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo would have
+found, bit for bit where smo makes the matrix whole too, by the same loop, and its steps are no more than smo takes in a round;
+any other is left to smo, from the start.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ _NO_END = 1 << 62
 _DONE_AT_ONCE = 1.0
 #: Kernel values among single classes that are kept for other machines, 64 MB.
 _KEPT_VALUES = 1 << 23
+#: Rows whose kernel values are all made first, where machines have so many times as many among them.
+_ROWS_IN_COMMON, _IN_COMMON = 1024, 3
 #: Kernel values that are compared at a time: they stay in the second-level cache.
 _COMPARED_VALUES = 1 << 16
 
@@ -43,9 +47,11 @@ _COMPARED_VALUES = 1 << 16
 class SmallMachines:
     """Trains them (base.py's ``Together``) among rows that are packed once."""
 
-    def __init__(self, engine: Engine) -> None:
-        """For an engine in float64."""
+    def __init__(self, engine: Engine, whole: bool) -> None:
+        """For an engine in float64; ``whole`` says whether all kernel values are made first."""
         self._engine, self._diagonal = engine, engine.diagonal()
+        everyone = np.arange(engine.rows.n)
+        self.K = engine.block(everyone, everyone) if whole else None
         self._kept, self._begins, self._used, self._keeping = np.empty(_KEPT_VALUES), dict[int, int](), 0, Lock()
 
     def work(self, n: int) -> float:
@@ -91,7 +97,7 @@ class SmallMachines:
     def _ended(self, machines: Several, boxes: Boxes, bias: bool, eps: float, most_steps: int) -> Ended:
         """The first of them, those of one first class after another, until the work of a call is done."""
         ended, work, reached = Ended.room_for(boxes), _MOST_WORK, 0
-        firsts = np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist()
+        firsts = np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist() if self.K is None else [0]
         for first, last in pairwise([*firsts, len(machines.positive)]):
             if work <= 0:
                 break
@@ -102,16 +108,26 @@ class SmallMachines:
         return ended.part(boxes.starts, 0, reached)
 
     def _blocks(self, machines: Several) -> Blocks:
-        """Of machines with one first class."""
+        """Of machines with one first class, or any where K is there."""
+        if self.K is not None:
+            nothing = np.zeros(len(machines.positive), np.int64)
+            return Blocks(self.K, self.K, self.K.ravel(), machines.examples, nothing, nothing, nothing + len(self.K))
         is_second = machines.y < 0
         head = slice(0, machines.starts[1])
         first, second = machines.examples[head][~is_second[head]], machines.examples[is_second]
-        cuts = np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1]))
+        cuts = np.concatenate([[0], np.cumsum(np.add.reduceat(is_second.astype(np.int64), machines.starts[:-1]))])
+        begins, columns = (np.repeat(each[:-1], machines.sizes) for each in (machines.starts, cuts))
+        in_second = np.cumsum(is_second) - is_second - columns
         own, shape = self._keep(int(machines.positive[0]), first), (len(first), len(second))
+        others, corners = self._others(machines.negative.tolist(), second, cuts)
         return Blocks(
             self._engine.block(first, first) if own < 0 else self._kept[own : own + len(first) ** 2].reshape(2 * shape[:1]),
             self._engine.block(first, second, out=room("across", shape[0] * shape[1]).reshape(shape)),
-            *self._others(machines.negative.tolist(), second, np.concatenate([[0], cuts])),
+            others,
+            np.where(is_second, in_second, np.arange(len(is_second)) - begins - in_second),
+            cuts[:-1],
+            corners,
+            np.diff(cuts),
         )
 
     def _others(self, numbers: list[int], rows: Ints, cuts: Ints) -> tuple[Floats, Ints]:
@@ -150,12 +166,13 @@ def small_machines(rows: Rows, kernel: Kernel, sizes: Ints) -> SmallMachines | N
     And for a precomputed kernel that is not symmetric: here K(x, z) serves as K(z, x).
     """
     small = sizes[sizes <= MOST_VARIABLES]
+    whole = rows.n <= _ROWS_IN_COMMON and np.square(small).sum() >= _IN_COMMON * rows.n**2
     if rows.form == "dense" or len(small) < 2 or small.sum() < rows.n:
         return None
     if kernel.kind == PRECOMPUTED and not _is_symmetric(rows):
         return None
     layout = by_need.LAYOUT if by_need.suits(rows, kernel, int(small.max())) else None
-    return SmallMachines(Engine(rows, kernel, "f8", layout))
+    return SmallMachines(Engine(rows, kernel, "f8", layout), bool(whole))
 
 
 def _is_symmetric(rows: Rows) -> bool:
