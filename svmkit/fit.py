@@ -107,12 +107,13 @@ def check(config: TrainConfig) -> None:
     check_type(config)
     mapped.check(config)
     module = solver_named(config.solver)
-    _options(module, config)
+    options(module, config)
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
 
 
-def _options(module: Solver, config: TrainConfig) -> Any:
+def options(module: Solver, config: TrainConfig) -> Any:
+    """The solver's Options, of the config's own. Raises UsageError for one that it does not know."""
     return options_of(module, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking)
 
 
@@ -172,7 +173,7 @@ def fit(
         factors=factors,
         pairs=class_pairs(len(labels), config.multiclass),
         solver=module,
-        options=_options(module, config),
+        options=options(module, config),
         listeners=Listeners(interrupted, on_progress, on_trace, on_machines),
         holdout=holdout if on_map is None else on_map.holdout,
         warm=warm,

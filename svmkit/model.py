@@ -247,14 +247,19 @@ def predict(model: Model, decisions: Floats) -> Floats:
     if model.labels is None:
         value = decisions[:, 0]
         return np.where(value > 0, 1.0, -1.0) if model.svm_type == "one_class" else value.copy()
-    if model.multiclass == "ovr":
-        largest: Ints = model.labels[decisions.argmax(axis=1)]
+    return chosen_labels(model.labels, model.multiclass, decisions)
+
+
+def chosen_labels(labels: Ints, multiclass: str, decisions: Floats) -> Floats:
+    """What ``predict`` says for a classification model of these ``labels`` (k,)."""
+    if multiclass == "ovr":
+        largest: Ints = labels[decisions.argmax(axis=1)]
         return largest.astype(np.float64)
-    if model.n_class == 2:  # no need to count
-        one, other = model.labels.astype(np.float64).tolist()
+    if len(labels) == 2:  # no need to count
+        one, other = labels.astype(np.float64).tolist()
         chosen: Floats = np.where(decisions[:, 0] > 0, one, other)
         return chosen
-    winner: Ints = model.labels[count_votes(decisions, model.n_class).argmax(axis=1)]
+    winner: Ints = labels[count_votes(decisions, len(labels)).argmax(axis=1)]
     return winner.astype(np.float64)
 
 

@@ -65,7 +65,7 @@ def with_bias(config: TrainConfig, on_warning: Callable[[str], None]) -> TrainCo
 
 def with_multiclass(config: TrainConfig, n_class: int) -> TrainConfig:
     """``config`` for so many classes: up to two are one pair, whatever it says of more."""
-    return config if n_class > 2 else replace(config, multiclass="ovo")
+    return config if n_class > 2 or config.multiclass == "ovo" else replace(config, multiclass="ovo")
 
 
 def bias_of(config: TrainConfig) -> Bias:
@@ -166,7 +166,7 @@ def costs(C: float | Floats, weights: Floats) -> Floats:
 
 def pair_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, i: int, j: int) -> Pair:
     """The machine of classes i and j (or REST); ``members`` and ``factors`` are each class's examples and weight."""
-    return pair_among(pairs_of(dataset, config, members, factors, np.array([[i], [j]])), 0)
+    return pair_among(pairs_of(dataset.weights, config, members, factors, np.array([[i], [j]])), 0)
 
 
 def pair_among(several: Several, number: int) -> Pair:
@@ -176,8 +176,8 @@ def pair_among(several: Several, number: int) -> Pair:
     return Pair(*classes, several.examples[here], several.y[here], several.upper[here])
 
 
-def pairs_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors: Floats, pairs: Ints) -> Several:
-    """The machines of classes ``pairs`` (2, m), as ``pair_of`` has them."""
+def pairs_of(weights: Floats, config: TrainConfig, members: list[Ints], factors: Floats, pairs: Ints) -> Several:
+    """The machines of classes ``pairs`` (2, m), as ``pair_of`` has them; ``weights`` are those of all examples."""
     positive, negative = pairs
     named = np.concatenate([positive, negative[negative != REST]])
     classes, _ = np.unique(named, return_counts=True)  # plain np.unique would import numpy.ma, 6 ms
@@ -193,20 +193,20 @@ def pairs_of(dataset: Dataset, config: TrainConfig, members: list[Ints], factors
     C: float | Floats = config.C
     if config.lam is not None:
         C = np.repeat([lam_to_C(config.lam, size) for size in sizes.tolist()], sizes)
-    return Several(positive, negative, starts, examples, y, costs(C, _weights(dataset, members, factors, examples)))
+    return Several(positive, negative, starts, examples, y, costs(C, _weights(weights, members, factors, examples)))
 
 
 @np.errstate(over="ignore")  # costs() says what is too large
-def _weights(dataset: Dataset, members: list[Ints], factors: Floats, examples: Ints) -> Floats:
+def _weights(weights: Floats, members: list[Ints], factors: Floats, examples: Ints) -> Floats:
     """Each example's own weight times its class's."""
-    weights: Floats = dataset.weights[examples]
+    own: Floats = weights[examples]
     if (factors == factors[0]).all():  # then nothing need be looked up
-        weights = factors[0] * weights
-        return weights
-    of_example = np.ones(dataset.n)
+        own = factors[0] * own
+        return own
+    of_example = np.ones(len(weights))
     of_example[np.concatenate(members)] = np.repeat(factors, [len(group) for group in members])
-    weights = of_example[examples] * weights
-    return weights
+    own = of_example[examples] * own
+    return own
 
 
 def _rests(members: list[Ints], against: Ints) -> list[Ints]:

@@ -167,7 +167,7 @@ class Training:
     def _several(self, numbers: range) -> Callable[[], Several]:
         """What makes these machines; it keeps nothing of this object but what that takes."""
         pairs = self.pairs[:, numbers.start : numbers.stop]
-        return partial(pairs_of, self.dataset, self.config, self.members, self.factors, pairs)
+        return partial(pairs_of, self.dataset.weights, self.config, self.members, self.factors, pairs)
 
     def _done_together(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmkit import fit as fit_module
-from svmkit import pairs
+from svmkit import pairs, small_folds
 from svmkit.certificate import Certificate
 from svmkit.cli.compat.glibc_rand import glibc_rand
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows, stack
 from svmkit.engine.kernels import cross_apply
 from svmkit.errors import DataError, UsageError
-from svmkit.fit import ONE_CLASS, FitResult, fit
+from svmkit.fit import ONE_CLASS, fit
 from svmkit.folds import cross_validate, folds
 from svmkit.io.model_libsvm import model_text, parse_model, read_model
 from svmkit.metrics import accuracy
@@ -89,7 +89,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 def plain_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = {"Options": Options, "start": start, "advance": advance, "solution": solution}
     module = SimpleNamespace(SUMMARY="toy", PAPER="none", EXACT=True, BIASES=("free", "none"), **parts)
-    for user in (fit_module, pairs):
+    for user in (fit_module, pairs, small_folds):
         monkeypatch.setattr(user, "solver_named", lambda name: module)
 
 
@@ -359,20 +359,16 @@ def test_folds_that_cannot_be() -> None:
 def test_cross_validation_of_classes_of_one_example() -> None:
     """Two folds of three single-example classes: one fold is empty, the other leaves nothing to train on."""
     dataset = Dataset(Rows.from_dense(np.arange(1.0, 4.0)[:, None]), np.array([1.0, 2.0, 3.0]))
-    fits: list[FitResult] = []
+    fitted: list[tuple[Status, int]] = []
+
+    def on_fold(status: Status, n_support: int) -> None:
+        fitted.append((status, n_support))
+
     split = folds(dataset.y, 2, lambda: 0)
-    assert np.isnan(cross_validate(dataset, TrainConfig(), split, on_fit=fits.append)).all()
-    assert fits == []
-    assert np.isnan(cross_validate(dataset, TrainConfig(), split, every_fold=True, on_fit=fits.append)).all()
-    assert [found.model.n_support for found in fits] == [3]
-
-
-def test_cross_validation_keeps_the_files_gamma_and_tells_of_each_fold() -> None:
-    dataset = dataset_of("two")
-    wide = replace(dataset, rows=dataset.rows._replace(n_features=50))
-    results = []
-    cross_validate(wide, TrainConfig(), folds(wide.y, 3, glibc_rand()), on_fit=results.append)
-    assert [result.model.kernel.gamma for result in results] == [1 / 50] * 3
+    assert np.isnan(cross_validate(dataset, TrainConfig(), split, on_fold=on_fold)).all()
+    assert fitted == []
+    assert np.isnan(cross_validate(dataset, TrainConfig(), split, every_fold=True, on_fold=on_fold)).all()
+    assert fitted == [(Status.CONVERGED, 3)]
 
 
 def test_an_interrupted_cross_validation_stops() -> None:

@@ -68,8 +68,9 @@ def test_seconds_of_a_fold_are_told_behind_those_that_the_folds_before_it_were_t
     def fit(training: Dataset, config: TrainConfig, *, on_progress: Callable[..., None], **more: Any) -> Any:
         on_progress(1.0, Progress(1, 1))
         on_progress(2.5, Progress(2, 2))
-        return SimpleNamespace(model=None, status=Status.CONVERGED, seconds=3.0)
+        return SimpleNamespace(model=SimpleNamespace(n_support=0), status=Status.CONVERGED, seconds=3.0)
 
+    monkeypatch.setattr(folds_module, "small_folds", lambda *args: None)
     monkeypatch.setattr(folds_module, "fit", fit)
     monkeypatch.setattr(folds_module, "answers", lambda model, rows: np.zeros(rows.n))
     cross_validate(dataset, TrainConfig(), split, on_progress=lambda seconds, progress: heard.append(seconds))

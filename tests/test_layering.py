@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "svmkit"
 
 #: Rooms that neither import io nor are imported by it: they meet in cli alone.
 FITTING = [
-    *("pairs", "warm", "trained", "assembly", "schedule", "mapped", "training", "fit", "folds"),
+    *("pairs", "warm", "trained", "assembly", "schedule", "mapped", "training", "fit", "small_folds", "folds"),
     *("machines", "stream", "active", "recertify"),
 ]
 

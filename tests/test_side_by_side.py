@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmkit import _jit, parallel, schedule, solvers, training
+from svmkit import _jit, parallel, schedule, small_folds, solvers, training
 from svmkit import fit as fit_module
 from svmkit.certificate import UNKNOWN
 from svmkit.cli.compat.training_text import TrainingText
@@ -54,7 +54,8 @@ def solver_with(monkeypatch: pytest.MonkeyPatch, **parts: Any) -> None:
     names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "Options", "start", "advance")
     kept = {name: getattr(module, name) for name in names}
     solver = SimpleNamespace(**{**kept, "solution": module.solution, **parts})
-    monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
+    for user in (fit_module, small_folds):
+        monkeypatch.setattr(user, "solver_named", lambda name: solver)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_model_text_and_results_are_those_of_one_thread(solver: str, capfd: pyte
             say(count, each)
 
         found = fit(DATA, config, on_progress=text.progress, on_machines=machines)
-        text.fitted(found)
+        text.fitted(found.model.n_support)
         figures = [(m.steps, m.kernel_evaluations, m.certificate, m.report, m.status) for m in found.machines]
         outcomes.append((model_text(found.model), pairs, figures, found.sv_index.tolist(), capfd.readouterr()))
         assert pairs == sorted(pairs)
@@ -127,7 +128,7 @@ def test_cross_validation_says_the_same(k: int, capfd: pytest.CaptureFixture[str
             split,
             on_progress=text.progress,
             on_machines=text.machines,
-            on_fit=text.fitted,
+            on_fold=lambda _, n_support, text=text: text.fitted(n_support),
             on_warning=text.warning,
         )
         outcomes.append((answers.tolist(), capfd.readouterr()))

@@ -38,7 +38,7 @@ def cross_validate(data: str, config: TrainConfig, n_folds: int, reported: repor
                 on_progress=machines.progress,
                 on_machines=machines.done,
                 on_mapping=reporter.doing,
-                on_fit=lambda found: None if report.complete(found.status) else unfinished.append(found.status.value),
+                on_fold=lambda status, _: None if report.complete(status) else unfinished.append(status.value),
                 on_warning=reporter.warn,
             )
     if stop.interrupted():

@@ -136,7 +136,7 @@ def _train(call: Call) -> None:
     from svmkit.io.model_libsvm import write_model
 
     found = fit(dataset, config, on_progress=text.progress, on_machines=text.machines, on_warning=text.warning)
-    text.fitted(found)
+    text.fitted(found.model.n_support)
     with prefaced(complaint):
         # rows that carry w in place of α: cut to 8 digits, their values would lose it
         carries_w = bool((found.sv_index < 0).any())
@@ -217,7 +217,7 @@ def _cross_validate(n_folds: int, dataset: Dataset, config: TrainConfig, text: T
         every_fold=True,
         on_progress=text.progress,
         on_machines=text.machines,
-        on_fit=text.fitted,
+        on_fold=lambda _, n_support: text.fitted(n_support),
         on_warning=text.warning,
     )
     if split.starts[-2] == 0:

@@ -9,7 +9,7 @@ import numpy as np
 from svmkit.cli.compat.svm_train import most_steps
 from svmkit.cli.compat.tool import inform, warn
 from svmkit.config import TrainConfig
-from svmkit.fit import ONE_CLASS, FitResult
+from svmkit.fit import ONE_CLASS
 from svmkit.pairs import Pair, label_factors
 from svmkit.solvers.base import SolverResult
 from svmkit.solvers.pair import PairReport
@@ -51,9 +51,9 @@ class TrainingText:
         if not self.quiet:
             self._inform(_text(rest, result.report if result.report is not None else _figures(pair, result)))
 
-    def fitted(self, found: FitResult) -> None:
-        """One model is done."""
-        self._inform(f"Total nSV = {found.model.n_support}\n")
+    def fitted(self, n_support: int) -> None:
+        """One model is done, of so many support vectors."""
+        self._inform(f"Total nSV = {n_support}\n")
 
     def nothing_to_train_on(self) -> None:
         """What svm-train says of the last fold of ``-v`` where that holds everything out."""
