@@ -45,14 +45,12 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: With more features than this a step's d³ multiplications no longer pay.
 MOST_FEATURES = 4096
-#: The first s: the loss is smoothed over margins two apart.
-_FIRST_S = 0.5
+#: The first s, where the loss is smoothed over margins two apart; and that where dual coordinate ascent leads near the optimum.
+_FIRST_S, _ASCENT_S = 0.5, 8.0
 #: By so much s grows each round, up to the second number / eps, no eps below the third: what violates KKT by more is rounding.
 _GROWTH, _LARGEST_S, _LEAST_EPS = 2.0, 1e4, 1e-20
-#: After how many steps on a sample the next one takes over, wherever s is.
-_SAMPLE_STEPS = 30
-#: The s where dual coordinate ascent leads near the optimum.
-_ASCENT_S = 8.0
+#: After how many steps on a sample the next one takes over, wherever s is; and after how many nothing is gained any more.
+_SAMPLE_STEPS, MOST_STEPS = 30, 500
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -60,6 +58,8 @@ _SLOPE_SHARE = 0.1
 #: A step that promises less than this share of Σ α no sum would show; it is lost in rounding if it also promises more than the
 #: second number times the one before, for slopes are small squared, and may still fall.
 _ROUNDING, _FALLING = 2.0**-52, 0.25
+#: So many steps of a round may promise less than such a share: near a minimum promises fall by powers, in rounding they crawl.
+_SMALL, _MOST_SMALL = 2.0**-36, 16
 #: By such a share of its terms a margin is rounded, b by that of itself, w by that of its largest.
 _ROUNDED = 2.0**-51
 #: Rounding grows with s. At the largest s, α's violation falls where it is at most so many times the least so far …
@@ -71,8 +71,6 @@ _BACK, _LEAST_S = 64.0, 1.0
 _LENGTHS, _MARGIN = 100, 0.1
 #: A round's α is looked at in earnest where by its own products it violates KKT by at most so many times eps.
 _LOOK_FROM = 3.0
-#: After so many steps nothing is gained any more.
-MOST_STEPS = 500
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class State:
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
     so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has shown it;
     ``kept``: of the w and b there, those of the least primal objective, which is the first. ``promised``: by how much the
-    round's last step was to lower the smoothed loss.
+    round's last step was to lower the smoothed loss; ``small``: its steps that promised next to nothing.
     """
 
     problem: Problem
@@ -122,6 +120,7 @@ class State:
     s: float = _FIRST_S
     most_s: float = inf
     promised: float = inf
+    small: int = 0
     closed: Point | None = None
     kept: tuple[float, Floats, float] | None = None
     steps: int = 0
@@ -277,7 +276,8 @@ def _step(state: State) -> None:
     length = _length(state, seen.pulled, dw, along + db, promised)
     promised *= length
     lost = promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised
-    if lost or not _moves(state, length * dw, length * db, along, length):
+    state.small += promised <= _SMALL * seen.total
+    if lost or state.small > _MOST_SMALL or not _moves(state, length * dw, length * db, along, length):
         _end_round(state)
         return
     state.promised = promised
@@ -340,7 +340,7 @@ def _end_round(state: State) -> None:
     centre = np.clip(state.pulled(), 0.0, 1.0)
     last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / max(state.eps, _LEAST_EPS))
     F, beta = state.y - state.products, state.y * state.upper * centre
-    state.promised = inf
+    state.promised, state.small = inf, 0
     if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:
         state.products = state.dots(state.w)
         state.centre = np.clip(state.pulled(), 0.0, 1.0)

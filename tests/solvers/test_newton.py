@@ -296,3 +296,14 @@ def test_what_was_kept_of_a_sample_is_no_end_of_all_rows() -> None:
     newton._turn_to(state, *state.wider.pop(0))
     assert state.kept is None
     assert newton.solution(state).rho == -state.b
+
+
+def test_steps_that_only_crawl_end_a_round() -> None:
+    """Where features lie far from 0 and apart in size, rounding keeps what steps promise small but from falling to nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6)) * 10.0 ** rng.uniform(0, 4, 6) + 10.0 ** rng.uniform(0, 4, 6)
+    y = np.where(X[:, 0] > X[:, 0].mean(), 1.0, -1.0)
+    state = newton.start(problem(X, y, Kernel(LINEAR), 1e4), newton.Options(), 1e-3, 0)
+    newton.advance(state, newton.MOST_STEPS + 1)
+    assert state.done
+    assert state.steps < 100
