@@ -267,7 +267,7 @@ class _Dialogue:
 
     def _read(self, row: int, answer: str) -> int:
         try:
-            value = float(answer)
+            value = float(answer.replace("_", "?"))  # float() would read 0_1
         except ValueError:
             value = float("nan")
         if value not in self._labels:
