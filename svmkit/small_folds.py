@@ -129,6 +129,7 @@ class SmallFolds:
         is_support[part.found.numbers] = True
         return SmallFold(DoneTogether(part, fold.machines), int(is_support.sum()), answers, fold.warnings)
 
+    @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, sums are infinite or nan, and so not clear
     def _answers(self, fold: _Prepared, ended: SeveralEnded) -> Floats | None:
         """The labels of the rows held out; None where one is within rounding of another."""
         machines, values = fold.machines, self.K[self.order[self.starts[fold.number] : self.starts[fold.number + 1]]]

@@ -179,6 +179,18 @@ def test_a_label_that_rounding_may_decide_is_left_to_fit(n_class: int, multiclas
         fitted.clear()
 
 
+def test_kernel_values_that_overflow_are_left_to_fit(fitted: list[int], apart: Callable[[], None]) -> None:
+    """Of a row held out; where it is trained on, machines do not converge."""
+    huge = np.where(np.arange(TWO.n) == 7, 1e120, 1.0)
+    data = replace(TWO, rows=Rows.from_dense(huge[:, None] * TWO.rows.to_dense()))
+    config = replace(CONFIG, kernel="polynomial", gamma=1.0, degree=4, max_iter=1000)
+    split = Folds(np.arange(TWO.n), np.array([0, 7, 8, TWO.n]))
+    answers = cross_validate(data, config, split)
+    assert sorted(fitted) == [8, TWO.n - 7, TWO.n - 1]
+    apart()
+    assert np.array_equal(answers, cross_validate(data, config, split), equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
