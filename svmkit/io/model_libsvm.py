@@ -23,10 +23,10 @@ from svmkit.config import KERNEL_NUMBERS, KERNELS, SVM_TYPES
 from svmkit.data import Floats, Ints, Rows
 from svmkit.errors import DataError, ModelError
 from svmkit.features import feature_names, places_of
-from svmkit.io.inputs import read_bytes
+from svmkit.io.inputs import map_bytes
 from svmkit.io.numbers_out import shortest, significant
 from svmkit.io.outputs import atomic_output
-from svmkit.io.sparse_text import TextError, count_newlines, parse
+from svmkit.io.sparse_text import Text, TextError, count_newlines, line_end, parse
 from svmkit.io.texts import Texts, by_rows, joined, lines
 from svmkit.maps import FeatureMap
 from svmkit.model import Model, count_machines
@@ -183,14 +183,18 @@ def read_model(path: str) -> Model:
     Raises ModelError where it cannot be opened, or, with file, line and reason, where it is not a whole LIBSVM model.
     """
     try:
-        text = read_bytes(path)
+        text = map_bytes(path)
     except DataError as error:
         raise ModelError(f"can't open model file {path}: {error.detail}") from None
-    return parse_model(text, path)
+    return _model_in(text, path)
 
 
 def parse_model(text: bytes, path: str) -> Model:
     """The model in ``text``; ``path`` is for messages. Raises ModelError as ``read_model``."""
+    return _model_in(np.frombuffer(text, dtype=np.uint8), path)
+
+
+def _model_in(text: Text, path: str) -> Model:
     header, support_at = _read_header(text, path)
     svm_type = _one_of(header, "svm_type", SVM_TYPES, "unknown svm type.")
     kernel = _read_kernel(header)
@@ -227,14 +231,13 @@ def parse_model(text: bytes, path: str) -> Model:
     )
 
 
-def _read_header(text: bytes, path: str) -> tuple[_Header, int]:
+def _read_header(text: Text, path: str) -> tuple[_Header, int]:
     """The header and where the support vectors begin."""
     header, at, number = _Header(path), 0, 0
     while at < len(text):
-        end = text.find(b"\n", at)
-        end = len(text) if end < 0 else end
+        end = line_end(text, at)
         number += 1
-        words = text[at:end].decode("latin-1").split()
+        words = text[at:end].tobytes().decode("latin-1").split()
         at = end + 1
         if not words:
             continue
@@ -330,10 +333,10 @@ def _read_classes(header: _Header, n_class: int, total: int) -> tuple[Ints, Ints
     return labels, counts
 
 
-def _read_support(text: bytes, at: int, header: _Header, kernel: Kernel, total: int, n_coef: int) -> tuple[Floats, Rows]:
+def _read_support(text: Text, at: int, header: _Header, kernel: Kernel, total: int, n_coef: int) -> tuple[Floats, Rows]:
     """Coefficients (total, n_coef) and support vectors from ``text[at:]``."""
     first = header.line("SV").number + 1
-    body = np.frombuffer(text, dtype=np.uint8)[at:]
+    body = text[at:]
     body = body[: _end_of_lines(body)]
     if len(body) and body[-1] != ord("\n"):
         header.fail(first + count_newlines(body, len(body)), "the file ends within this line: it was cut short")

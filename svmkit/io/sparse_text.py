@@ -100,7 +100,12 @@ def parse(text: Text, *, n_leading: int = 1, notes: bool = True, unknown: bool =
     manner = _Manner(n_leading, notes, unknown, subnormal)
     cuts = _cuts(text)
     counts = np.zeros((len(cuts) - 1, 2), dtype=np.int64)
-    run_pieces(lambda p: lines.count(text, cuts[p], cuts[p + 1], counts[p]), len(counts))
+
+    def count(p: int) -> None:
+        lines.count(text, cuts[p], cuts[p + 1], counts[p])
+        let_go(text, cuts[p], cuts[p + 1])
+
+    run_pieces(count, len(counts))
     if len(text) and text[-1] != ord("\n"):
         counts[-1, 0] += 1
     bounds = np.zeros((len(cuts), 2), dtype=np.int64)
@@ -111,13 +116,16 @@ def parse(text: Text, *, n_leading: int = 1, notes: bool = True, unknown: bool =
 
 
 def let_go(text: Text, start: int, stop: int) -> None:
-    """Gives back the memory of some of a mapped file's bytes, while what they say is written elsewhere; whole pages of it.
+    """Gives back the memory of some bytes of a mapped file, or of a part of one, while something else is made of them; whole
+    pages of it.
 
     Whoever looks at them once more has them read once more.
     """
-    mapped = text.base.obj if isinstance(text.base, memoryview) else None
+    whole = text.base if isinstance(text.base, np.ndarray) else text
+    mapped = whole.base.obj if isinstance(whole.base, memoryview) else None
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
+        behind = text.ctypes.data - whole.ctypes.data
+        first, last = -(-(behind + start) // mmap.PAGESIZE) * mmap.PAGESIZE, (behind + stop) // mmap.PAGESIZE * mmap.PAGESIZE
         if first < last:
             mapped.madvise(mmap.MADV_DONTNEED, first, last - first)
 
@@ -265,6 +273,16 @@ def line_start(text: Text, position: int) -> int:
         found = text[first:position].tobytes().rfind(b"\n")
         if found >= 0 or first == 0:
             return first + found + 1
+        size *= 2
+
+
+def line_end(text: Text, position: int) -> int:
+    """Where the newline stands that ends the line of ``position``; the text's end if there is none."""
+    size = 1 << 12
+    while True:
+        found = text[position : position + size].tobytes().find(b"\n")
+        if found >= 0 or position + size >= len(text):
+            return position + found if found >= 0 else len(text)
         size *= 2
 
 
