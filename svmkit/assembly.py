@@ -14,7 +14,7 @@ from svmkit.problem import Kernel
 from svmkit.trained import Part, Support, Trained
 
 #: Coefficients that are put in their places at a time, of parts as they come.
-_AT_A_TIME = 1 << 18
+_AT_A_TIME = 1 << 16
 
 
 def assemble(

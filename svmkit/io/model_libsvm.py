@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -36,7 +36,7 @@ Style = Literal["native", "libsvm"]
 #: Texts of numbers.
 Format = Callable[[Floats], Texts]
 #: Texts of coefficients, indices and values that are held at a time.
-_TEXTS_AT_A_TIME = 1 << 18
+_TEXTS_AT_A_TIME = 1 << 16
 #: Bytes at a file's end that are searched for its last line.
 _TAIL = 4096
 
@@ -71,7 +71,10 @@ def _pieces(model: Model, style: Style) -> Iterator[bytes]:
     exact = shortest if native else partial(significant, digits=17)
     brief = shortest if native else partial(significant, digits=8)
     for key, words in _header(model, exact):
-        yield f"{key} {words}".rstrip().encode("ascii") + b"\n"
+        yield key.encode("ascii")
+        for some in words:
+            yield b" " + some.encode("ascii")
+        yield b"\n"
     yield b"SV\n"
     rows, table = model.rows, model.coef
     texts = table.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
@@ -85,27 +88,33 @@ def _word(value: object) -> str:
     return repr(value).strip("'")
 
 
-def _header(model: Model, exact: Format) -> Iterator[tuple[str, str]]:
+def _header(model: Model, exact: Format) -> Iterator[tuple[str, Iterable[str]]]:
     """Its keys and what stands behind each."""
     kernel = model.kernel
-    yield "svm_type", model.svm_type
+    yield "svm_type", [model.svm_type]
     if model.multiclass == "ovr":
-        yield "multiclass", "ovr"
+        yield "multiclass", ["ovr"]
     if model.map is not None:
-        yield "feature_map", " ".join(f"{name}={_word(value)}" for name, value in model.map.to_dict().items())
-    yield "kernel_type", kernel.name
+        yield "feature_map", (f"{name}={_word(value)}" for name, value in model.map.to_dict().items())
+    yield "kernel_type", [kernel.name]
     for name in KERNEL_NUMBERS[kernel.name]:
-        yield name, str(kernel.degree) if name == "degree" else exact(np.array([getattr(kernel, name)])).line()
-    yield "nr_class", str(model.n_class)
-    yield "total_sv", str(model.n_support)
-    yield "rho", exact(model.rho).line()
+        value = getattr(kernel, name)
+        yield name, [str(value)] if name == "degree" else _listed(np.array([value]), exact)
+    yield "nr_class", [str(model.n_class)]
+    yield "total_sv", [str(model.n_support)]
+    yield "rho", _listed(model.rho, exact)
     if model.labels is not None:
-        yield "label", " ".join(map(str, model.labels.tolist()))
+        yield "label", map(str, model.labels.tolist())
     for key, numbers in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
         if numbers is not None:
-            yield key, exact(numbers).line()
+            yield key, _listed(numbers, exact)
     if model.class_counts is not None:
-        yield "nr_sv", " ".join(map(str, model.class_counts.tolist()))
+        yield "nr_sv", map(str, model.class_counts.tolist())
+
+
+def _listed(numbers: Floats, exact: Format) -> Iterator[str]:
+    """All of them, some at a time: of a thousand classes there is half a million of rho."""
+    return (exact(numbers[k : k + _TEXTS_AT_A_TIME]).line() for k in range(0, len(numbers), _TEXTS_AT_A_TIME))
 
 
 def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> bytes:

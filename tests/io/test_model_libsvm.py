@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,28 @@ def test_zeros_against_the_rest_come_back_with_their_signs() -> None:
 THREE = (GOLDEN / "three.s0t1.model").read_text()
 BODY = "0.5 1:1 2:1 \n-0.5 1:2 \n"
 HEAD = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 0.1\nlabel 1 -1\nnr_sv 1 1\nSV\n"
+
+
+def test_of_many_classes_few_texts_are_held(tmp_path: Path) -> None:
+    """There are 125,000 machines with a number each, and twice as many coefficients."""
+    k = 500
+    values = np.random.default_rng(0).standard_normal(k * (k - 1) // 2 + k * (k - 1))
+    model = Model(
+        svm_type="c_svc",
+        kernel=Kernel(0),
+        rows=Rows.from_dense(np.ones((k, 1))),
+        coef=values[: k * (k - 1)].reshape(k, k - 1),
+        rho=values[k * (k - 1) :],
+        labels=np.arange(k),
+        class_counts=np.ones(k, np.int64),
+    )
+    path = tmp_path / "m"
+    tracemalloc.start()
+    write_model(str(path), model)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8e6
+    same(model, read_model(str(path)))
 
 
 @pytest.mark.parametrize(
