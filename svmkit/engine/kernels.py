@@ -199,8 +199,8 @@ def afresh(rows: Rows, kernel: Kernel, *points: Floats) -> tuple[list[Floats], i
 
 
 def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, weights: Floats) -> Floats:
-    """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]); both are packed only once,
-    where they are packed: the linear kernel goes by way of w.
+    """``cross_apply`` to each group of basis rows by itself, (groups, left.n, weights.shape[1]), of which one at a time is
+    packed, and ``left`` only once, where they are packed: the linear kernel goes by way of w.
 
     Group g is the rows ``starts[g] … starts[g + 1] − 1``.
     """
@@ -212,10 +212,10 @@ def products_by_group(left: Rows, basis: Rows, kernel: Kernel, starts: Ints, wei
         return out
     narrow, own = prepared(kernel, left, basis)
     layout = layout_of(narrow, own, kernel, "f8")
-    columns = pack(own, kernel, "f8", layout)
     for there, some in packed_in_parts(narrow, None, APPLIED_NONZEROS, 1, kernel, "f8", layout):
         for g, (a, b) in enumerate(groups):
-            _accumulate(kernel, some, columns, np.arange(a, b), weights[a:b], out[g, there])
+            columns = pack(own.part(a, b), kernel, "f8", layout)
+            _accumulate(kernel, some, columns, np.arange(b - a), weights[a:b], out[g, there])
     return out
 
 

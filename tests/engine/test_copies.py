@@ -163,3 +163,18 @@ def test_a_product_holds_one_part_of_either_side(monkeypatch: pytest.MonkeyPatch
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3.5 * part * (8 + 4)
+
+
+def test_products_by_group_hold_one_group() -> None:
+    """Of 20 groups of 800 kB each, packed."""
+    rows, starts = Rows.from_dense(np.random.default_rng(8).random((2000, 1000))), np.arange(0, 2001, 100)
+    left, weights = rows.part(0, 5), np.ones((2000, 1))
+    sums = kernels.products_by_group(left, rows, Kernel(RBF, 0.01), starts, weights)  # work space is kept
+    tracemalloc.start()
+    again = kernels.products_by_group(left, rows, Kernel(RBF, 0.01), starts, weights)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5e6
+    assert np.array_equal(again, sums)
+    alone = [cross_apply(left, rows.part(a, a + 100), Kernel(RBF, 0.01), weights[:100]) for a in starts[:-1]]
+    assert np.allclose(sums, alone, rtol=1e-14, atol=0)
