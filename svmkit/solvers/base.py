@@ -24,13 +24,11 @@ from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
 from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream, as_expansion
 from svmkit.solvers.looks import Looks
-from svmkit.solvers.stops import Patience, Stops
+from svmkit.solvers.stops import Patience, Stops, of_a_gap, verdict
 from svmkit.trace import Limits, Progress, Status, TraceRow
 
 #: A call of ``advance`` should last about this long: short enough for Ctrl-C, long enough to cost nothing.
 CALL_S = 0.05
-#: The certificate's gap may be larger than the solver's by this share: sums are added in another order.
-_ROUNDING = 1e-6
 #: f = 0.
 _NOTHING = as_expansion(np.zeros(0), 0.0)
 
@@ -271,9 +269,9 @@ def run(
     with parallel.heeding(over):
         state = solver.start(problem, options, eps, seed)
     watch = Patience(limits.patience, None if holdout_error is None else looks.error, problem.n)
-    budget = 1
+    budget = _Budget(even=on_trace is not None)
     while status is None:
-        allowed = min(budget, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
+        allowed = min(budget.steps, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began, before = clock.seconds(), progress.steps
         try:
             with parallel.heeding(over):
@@ -292,12 +290,7 @@ def run(
             if watch.is_over(progress.steps, lambda: solver.solution(state)):
                 status = Status.EARLY_STOP
                 break
-        taken, call_s = progress.steps - before, now - began
-        if call_s > CALL_S * 2:
-            budget = max(1, allowed // 2)
-        elif call_s < CALL_S / 2 and allowed == budget:
-            growth = 2 if on_trace is not None else _growth(call_s)  # a trace has a row wherever work has doubled
-            budget = growth * min(budget, max(1, taken))  # fewer where the next ones are not like these
+        budget.heed(allowed, progress.steps - before, now - began)
     best = watch.best if status is Status.EARLY_STOP else None
     found = best or solver.solution(state)
     report = solver.report(state) if hasattr(solver, "report") else None
@@ -316,6 +309,29 @@ def run(
         trace=tuple(looks.rows),
         report=report,
     )
+
+
+class _Budget:
+    """Steps that a call may take, so many that it lasts ``CALL_S``. It doubles at most where it is to grow ``even``ly: a trace
+    has a row wherever work has doubled.
+    """
+
+    def __init__(self, even: bool) -> None:
+        self.steps = 1
+        self._even = even
+
+    def heed(self, allowed: int, taken: int, call_s: float) -> None:
+        """The next call's, after one that took ``taken`` of ``allowed`` steps and ``call_s`` seconds."""
+        if call_s > CALL_S * 2:
+            self.steps = max(1, allowed // 2)
+        elif call_s < CALL_S / 2 and allowed == self.steps:
+            growth = 2 if self._even else _growth(call_s)
+            self.steps = growth * min(self.steps, max(1, taken))  # fewer where the next ones are not like these
+
+
+def _growth(call_s: float) -> int:
+    """How many times longer the next call may be than one of ``call_s``: machines by the hundred end within a few calls."""
+    return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2
 
 
 def _judged(problem: Problem, found: Solution, status: Status, looks: Looks) -> tuple[Solution, Certificate, Status]:
@@ -358,42 +374,6 @@ def finish(solver: Any, state: Any, interrupted: Callable[[], bool]) -> Progress
             return progress
         budget = 2 * budget if time.perf_counter() - began < CALL_S / 2 else budget
     return None
-
-
-def _growth(call_s: float) -> int:
-    """How many times longer the next call may be than one of ``call_s``: machines by the hundred end within a few calls."""
-    return 64 if call_s < CALL_S / 256 else 8 if call_s < CALL_S / 16 else 2
-
-
-def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats) -> Status:
-    """How an exact solver's run ended, once its violation has been computed from fresh kernel values.
-
-    A violation of v leaves a gap of at most v Σ C_i: where it is twice that, rounding has hidden most of the violation.
-    """
-    with np.errstate(over="ignore"):
-        close = is_close(certificate.gap, eps, upper.sum())
-    if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
-        return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
-    if status is Status.STALLED and close and certificate.violation <= eps:
-        return Status.CONVERGED  # rounding hid from the solver that it was there
-    if status is Status.COMPLETED and not certificate.violation <= eps:
-        return Status.MAX_ITER  # its epochs are a limit like any other
-    return status
-
-
-def of_a_gap(status: Status, certificate: Certificate, eps: float) -> Status:
-    """How the run of a solver that goes by its relative gap ended; where no gap is known (nan), it has nothing to claim."""
-    met = isfinite(certificate.gap) and certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING)
-    if status is Status.CONVERGED and not met:
-        return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
-    if status is Status.STALLED and met:
-        return Status.CONVERGED  # by the solver's own measure, which may be a stricter one, it was not there
-    return status
-
-
-def is_close(gap: Any, eps: float, upper: Any) -> Any:
-    """Whether a violation of eps may leave this gap, where ``upper`` is Σ C_i; a gap that is not known may be any."""
-    return np.logical_not(gap > 2.0 * eps * upper)
 
 
 def _in_numbers(found: Solution) -> bool:

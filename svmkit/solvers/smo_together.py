@@ -22,8 +22,9 @@ from svmkit.engine.kernels import Engine
 from svmkit.engine.space import room
 from svmkit.engine.together import Blocks, Boxes, Ended, products_by_w, train_machines
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
-from svmkit.solvers.base import Several, SeveralEnded, is_close
+from svmkit.solvers.base import Several, SeveralEnded
 from svmkit.solvers.smo_state import rhos_of
+from svmkit.solvers.stops import is_close
 
 #: Variables of a machine at most.
 MOST_VARIABLES = 2048

@@ -1,13 +1,23 @@
-"""Why a run ends before its solver has: limits, interruption, and a held-out error that no longer falls."""
+"""Why a run ends before its solver has: limits, interruption, and a held-out error that no longer falls; and what its end is
+called once the certificate is known.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from math import inf, isnan
+from math import inf, isfinite, isnan
+from typing import Any
 
+import numpy as np
+
+from svmkit.certificate import Certificate
+from svmkit.data import Floats
 from svmkit.problem import Solution
 from svmkit.trace import Limits, Progress, Status
+
+#: The certificate's gap may be larger than the solver's by this share: sums are added in another order.
+_ROUNDING = 1e-6
 
 
 def given_up(limits: Limits, interrupted: Callable[[], bool], seconds: float) -> Status | None:
@@ -93,3 +103,34 @@ class Patience:
         if error < self._lowest:
             self._lowest, self._since, self.best = error, 0, found
         return self._since >= self._patience
+
+
+def verdict(status: Status, certificate: Certificate, eps: float, upper: Floats) -> Status:
+    """How an exact solver's run ended, once its violation has been computed from fresh kernel values.
+
+    A violation of v leaves a gap of at most v Σ C_i: where it is twice that, rounding has hidden most of the violation.
+    """
+    with np.errstate(over="ignore"):
+        close = is_close(certificate.gap, eps, upper.sum())
+    if status is Status.CONVERGED and not (close and certificate.violation <= eps + min(certificate.noise, eps)):
+        return Status.STALLED  # by the solver's own arithmetic it was done; the fresh kernel values do not bear it out
+    if status is Status.STALLED and close and certificate.violation <= eps:
+        return Status.CONVERGED  # rounding hid from the solver that it was there
+    if status is Status.COMPLETED and not certificate.violation <= eps:
+        return Status.MAX_ITER  # its epochs are a limit like any other
+    return status
+
+
+def of_a_gap(status: Status, certificate: Certificate, eps: float) -> Status:
+    """How the run of a solver that goes by its relative gap ended; where no gap is known (nan), it has nothing to claim."""
+    met = isfinite(certificate.gap) and certificate.gap <= eps * certificate.primal * (1.0 + _ROUNDING)
+    if status is Status.CONVERGED and not met:
+        return Status.COMPLETED if isnan(certificate.gap) else Status.STALLED
+    if status is Status.STALLED and met:
+        return Status.CONVERGED  # by the solver's own measure, which may be a stricter one, it was not there
+    return status
+
+
+def is_close(gap: Any, eps: float, upper: Any) -> Any:
+    """Whether a violation of eps may leave this gap, where ``upper`` is Σ C_i; a gap that is not known may be any."""
+    return np.logical_not(gap > 2.0 * eps * upper)

@@ -11,7 +11,7 @@ import pytest
 from svmkit.certificate import Certificate
 from svmkit.problem import as_expansion
 from svmkit.solvers import base
-from svmkit.solvers.stops import Patience, Stops, given_up
+from svmkit.solvers.stops import Patience, Stops, given_up, is_close, of_a_gap, verdict
 from svmkit.trace import Limits, Progress, Status
 
 
@@ -24,7 +24,30 @@ def test_the_time_is_up_when_the_limit_is_reached(now: float, expected: Status |
 
 def test_a_gap_may_be_twice_what_the_violation_leaves_or_not_known() -> None:
     gaps = np.array([0.0, 3.0, np.nextafter(3.0, 4.0), np.inf, np.nan])
-    assert base.is_close(gaps, 0.5, 3.0).tolist() == [True, True, False, False, True]
+    assert is_close(gaps, 0.5, 3.0).tolist() == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("even", "allowed", "taken", "call_s", "expected"),
+    [
+        (False, 8, 8, 0.101, 4),
+        (False, 3, 3, 0.101, 1),  # cut for another reason: half of what took so long
+        (False, 1, 1, 9.0, 1),
+        (False, 8, 8, 0.05, 8),
+        (False, 8, 8, 0.0249, 16),
+        (False, 8, 8, 0.003, 64),
+        (False, 8, 8, 0.0001, 512),
+        (True, 8, 8, 0.0001, 16),
+        (False, 8, 2, 0.0001, 128),
+        (False, 8, 0, 0.0001, 64),
+        (False, 7, 7, 0.0001, 8),  # cut for another reason: it says nothing of 8
+    ],
+)
+def test_how_many_steps_the_next_call_takes(even: bool, allowed: int, taken: int, call_s: float, expected: int) -> None:
+    budget = base._Budget(even)
+    budget.steps = 8
+    budget.heed(allowed, taken, call_s)
+    assert budget.steps == expected
 
 
 def test_the_work_at_a_streams_end_goes_in_calls_that_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +116,7 @@ def test_patience_counts_errors_that_are_known_since_the_lowest() -> None:
 )
 def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise: float, gap: float, expected: Status) -> None:
     certificate = Certificate(primal=gap, dual=0.0, gap=gap, violation=violation, noise=noise)
-    assert base.verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
+    assert verdict(status, certificate, 1e-3, np.full(5, 2.0)) is expected
 
 
 @pytest.mark.parametrize(
@@ -111,9 +134,9 @@ def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise:
 )
 def test_the_verdict_on_a_solver_that_goes_by_its_gap(status: Status, gap: float, expected: Status) -> None:
     certificate = Certificate(primal=2.0, dual=2.0 - gap, gap=gap, violation=1.0)
-    assert base.of_a_gap(status, certificate, 1e-3) is expected
+    assert of_a_gap(status, certificate, 1e-3) is expected
 
 
 def test_costs_near_the_end_of_doubles_make_no_warning() -> None:
     certificate = Certificate(primal=0.0, dual=0.0, gap=0.0, violation=0.0)
-    assert base.verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED
+    assert verdict(Status.CONVERGED, certificate, 1e-3, np.full(5, 1e308)) is Status.CONVERGED
