@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from svmkit.cli import files, report, train_init
@@ -16,6 +15,7 @@ from svmkit.trace import Status
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Floats, Ints
     from svmkit.fit import FitResult
+    from svmkit.io.traces import TraceWriter
     from svmkit.warm import Warm
 
 
@@ -45,7 +45,8 @@ def train_batch(
         config = balanced(config, training) if balance else config
         with Interrupts(reported.quiet) as stop:
             lost: list[str] = []
-            result = _fit(training, held_out, config, reported.trace, reporter, stop, lost.append, warm)
+            with files.tracing(reported.trace, lost.append) as writer:
+                result = _fit(training, held_out, config, warm, writer, reporter, stop)
             if result.status is Status.INTERRUPTED and result.steps == 0 and not result.has_learned:
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
@@ -82,28 +83,26 @@ def _fit(
     dataset: Dataset,
     held_out: Dataset | None,
     config: TrainConfig,
-    trace: str | None,
+    warm: Warm | None,
+    writer: TraceWriter | None,
     reporter: Reporter,
     stop: Interrupts,
-    on_lost_trace: Callable[[str], None],
-    warm: Warm | None,
 ) -> FitResult:
     from svmkit.fit import fit
 
     machines = MachineProgress(reporter, n_machines(dataset, config), config)
-    with files.tracing(trace, on_lost_trace) as writer:
-        return fit(
-            dataset,
-            config,
-            interrupted=stop.interrupted,
-            on_progress=machines.progress,
-            on_machines=machines.done,
-            on_mapping=reporter.doing,
-            on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
-            on_warning=reporter.warn,
-            holdout=held_out,
-            warm=warm,
-        )
+    return fit(
+        dataset,
+        config,
+        interrupted=stop.interrupted,
+        on_progress=machines.progress,
+        on_machines=machines.done,
+        on_mapping=reporter.doing,
+        on_trace=None if writer is None else lambda row: writer.write(row, machine=machines.current),
+        on_warning=reporter.warn,
+        holdout=held_out,
+        warm=warm,
+    )
 
 
 def _report(

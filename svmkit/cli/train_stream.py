@@ -19,6 +19,7 @@ from svmkit.trace import Status
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset
+    from svmkit.io.traces import TraceWriter
     from svmkit.machines import Machines
     from svmkit.model import Model
     from svmkit.stream import StreamResult
@@ -146,7 +147,8 @@ def train_stream(
         saved = _Snapshots(model, reporter.warn)
         with Interrupts(reported.quiet) as stop:
             try:
-                result = _learn(data, machines, asked, reported.trace, saved, reporter, stop.interrupted, lost.append)
+                with files.tracing(reported.trace, lost.append) as writer:
+                    result = _learn(data, machines, asked, saved, writer, reporter, stop)
                 if result.rows:
                     saved.write(result.model, result.rows)
             except (DataError, OutputError) as error:
@@ -169,11 +171,10 @@ def _learn(
     data: str,
     machines: Machines,
     asked: StreamOptions,
-    trace: str | None,
     saved: _Snapshots,
+    writer: TraceWriter | None,
     reporter: Reporter,
-    interrupted: Callable[[], bool],
-    on_lost_trace: Callable[[str], None],
+    stop: Interrupts,
 ) -> StreamResult:
     from svmkit.io.chunks import read_chunks
     from svmkit.stream import Listener, learn_stream
@@ -181,21 +182,20 @@ def _learn(
 
     config = machines.config
     passes = (read_chunks(data, on_warning=reporter.warn) for _ in range(asked.passes or 1))
-    with files.tracing(trace, on_lost_trace) as writer:
 
-        def on_row(row: StreamRow, due: bool) -> None:
-            if writer is not None:
-                writer.write(row)
-            if due:
-                reporter.note(_line(row, asked))
+    def on_row(row: StreamRow, due: bool) -> None:
+        if writer is not None:
+            writer.write(row)
+        if due:
+            reporter.note(_line(row, asked))
 
-        return learn_stream(
-            machines,
-            passes,
-            limits=Limits(config.max_iter, config.time_limit_s, config.max_evaluations),
-            interrupted=interrupted,
-            listener=Listener(on_row, saved.save, _REPORT_EVERY_S, asked.snapshot_rows, asked.snapshot_s),
-        )
+    return learn_stream(
+        machines,
+        passes,
+        limits=Limits(config.max_iter, config.time_limit_s, config.max_evaluations),
+        interrupted=stop.interrupted,
+        listener=Listener(on_row, saved.save, _REPORT_EVERY_S, asked.snapshot_rows, asked.snapshot_s),
+    )
 
 
 class _Snapshots:
