@@ -27,7 +27,7 @@ _WORTH = 0.1
 
 @dataclass
 class Variables:
-    """Some of the variables: their numbers, what gives their rows, β, F and box."""
+    """Some of the variables: their numbers, what gives their rows, which the engine may have put away, β, F and box."""
 
     number: Ints
     pack: Callable[[], Packed]

@@ -30,7 +30,7 @@ from svmkit.engine import linear, rng
 from svmkit.errors import UsageError
 from svmkit.features import narrowed
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_one_row, of_other_rows
-from svmkit.solvers.base import needs_map
+from svmkit.solvers.base import lam_of_stream, needs_map
 from svmkit.trace import Progress
 
 SUMMARY = "ASSET: averaged stochastic subgradient steps with an intercept, for linear f, so after a map for any kernel"
@@ -99,9 +99,10 @@ class _State:
 
 @dataclass
 class _Online:
-    """w = scale·v over ``features``; averages as in averaging.py; ``seen`` examples so far."""
+    """w = scale·v over ``features``; averages as in averaging.py; ``free``: with a bias; ``seen`` examples so far."""
 
-    stream: Stream
+    lam: float
+    free: bool
     options: Options
     features: linear.FeaturePlaces = field(default_factory=linear.FeaturePlaces)
     v: Floats = field(default_factory=lambda: np.zeros(1))
@@ -120,24 +121,19 @@ class _Online:
 def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> _Online:
     """A fresh state at w = 0, b = 0. Raises UsageError where λ is not known, for a kernel, or an option that cannot be."""
     _check(options)
-    if stream.kernel.kind != LINEAR:
-        raise UsageError("solver asset learns a stream on w itself: with -t 0, or of the rbf kernel with --map fourier")
-    if stream.lam is None:
-        raise UsageError("solver asset needs λ before the stream begins: give --lambda, or -c with --rows N")
-    return _Online(stream=stream, options=options)
+    return _Online(lam=lam_of_stream("asset", stream), free=stream.bias == "free", options=options)
 
 
 def extend(state: _Online, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """One step for each row, in the order given; returns (k,) f(x) of each by the average just before it was learned."""
     placed = state.place(rows)
     decision = np.empty(rows.n)
-    options, stream = state.options, state.stream
-    assert stream.lam is not None
+    options = state.options
     loops.stream[rows.form](
         *(placed.indptr, placed.indices, placed.data, rows.sqnorms(), y, weight),
         *(linear.places(rows, w) for w in (state.v, state.late, state.before)),
         state.sums,
-        *(stream.lam, options.step, options.bound, stream.bias == "free", options.draws, state.seen, decision),
+        *(state.lam, options.step, options.bound, state.free, options.draws, state.seen, decision),
     )
     state.seen += rows.n
     return decision

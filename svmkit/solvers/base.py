@@ -22,7 +22,7 @@ from svmkit.clock import Clock
 from svmkit.data import Bools, Floats, Ints, Rows
 from svmkit.engine.packed import training_precision
 from svmkit.errors import UsageError
-from svmkit.problem import PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream, as_expansion
+from svmkit.problem import LINEAR, PRECOMPUTED, RBF, Bias, Kernel, Problem, Solution, Stream, as_expansion
 from svmkit.solvers.looks import Looks
 from svmkit.solvers.stops import Patience, Stops, of_a_gap, verdict
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -173,6 +173,15 @@ def needs_map(name: str, kernel: Kernel) -> str:
     return (
         f"solver {name} works on w itself, so for the {kernel.name} kernel it needs a feature map in front: {maps}; or use -t 0"
     )
+
+
+def lam_of_stream(name: str, stream: Stream) -> float:
+    """λ of a stream that solver ``name`` learns on w itself. Raises UsageError for a kernel, or where λ is not known."""
+    if stream.kernel.kind != LINEAR:
+        raise UsageError(f"solver {name} learns a stream on w itself: with -t 0, or of the rbf kernel with --map fourier")
+    if stream.lam is None:
+        raise UsageError(f"solver {name} needs λ before the stream begins: give --lambda, or -c with --rows N")
+    return stream.lam
 
 
 def options_of(solver: Solver, given: tuple[tuple[str, str], ...], **defaults: Any) -> Any:
@@ -366,13 +375,13 @@ def not_begun(machines: Several, kernel: Kernel, bias: Bias) -> SeveralEnded:
 
 def finish(solver: Any, state: Any, interrupted: Callable[[], bool]) -> Progress | None:
     """All of ``solver.finish``, in calls of some 50 ms; None where interrupted before it has ended."""
-    budget = 1
+    budget = _Budget(even=True)
     while not interrupted():
         began = time.perf_counter()
-        progress: Progress = solver.finish(state, budget)
+        progress: Progress = solver.finish(state, budget.steps)
         if progress.ended:
             return progress
-        budget = 2 * budget if time.perf_counter() - began < CALL_S / 2 else budget
+        budget.heed(budget.steps, budget.steps, time.perf_counter() - began)
     return None
 
 

@@ -36,6 +36,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_expansion
 from svmkit.solvers import pegasos_linear as linear_steps
 from svmkit.solvers import pegasos_stream as stream_steps
+from svmkit.solvers.base import lam_of_stream
 from svmkit.trace import Progress
 
 SUMMARY = "Pegasos: stochastic subgradient steps, kernel or linear; no bias, or one as a feature"
@@ -187,12 +188,8 @@ def advance(state: _State, budget: int) -> Progress:
 def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> stream_steps.State:
     """A fresh state for examples to come. Raises UsageError for a kernel, where λ is not known, or an option that cannot be."""
     _check(options, linear=True)
-    if stream.kernel.kind != LINEAR:
-        raise UsageError("solver pegasos learns a stream on w itself: with -t 0, or of the rbf kernel with --map fourier")
-    if stream.lam is None:
-        raise UsageError("solver pegasos needs λ before the stream begins: give --lambda, or -c with --rows N")
-    constant = options.bias if stream.bias == "free" else 0.0
-    return stream_steps.start(_flags(options, stream.lam), options.batch, constant)
+    flags = _flags(options, lam_of_stream("pegasos", stream))
+    return stream_steps.start(flags, options.batch, options.bias if stream.bias == "free" else 0.0)
 
 
 extend, progress = stream_steps.extend, stream_steps.progress
