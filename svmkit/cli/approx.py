@@ -148,7 +148,7 @@ def command(
         refuse_given(ctx, _KERNEL | _MAP, "beside --model: the model has its own kernel and no map")
         from svmkit.cli import approx_model
 
-        approx_model.run(model, basis, data, judge, config.seed, config.threads, as_json, quiet)
+        approx_model.run(model, basis, data, judge, config, as_json, quiet)
         return
     if config.kernel == "precomputed":
         raise UsageError("-t 4: a precomputed kernel has no vectors to map")

@@ -10,6 +10,7 @@ import click
 from svmkit.cli import files
 from svmkit.cli.progress import Reporter
 from svmkit.cli.report import counted, to_json
+from svmkit.config import TrainConfig
 
 if TYPE_CHECKING:
     from svmkit.data import Dataset, Rows
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _TIMES, _TIMES_S = 3, 0.5
 
 
-def run(model: str, basis: int, output: str, data: str | None, seed: int, threads: int, as_json: bool, quiet: bool) -> None:
+def run(model: str, basis: int, output: str, data: str | None, config: TrainConfig, as_json: bool, quiet: bool) -> None:
     """Reads MODEL, writes it on ``basis`` vectors to ``output`` and says what changed; see compress.py."""
     files.refuse_shared_output(OUTPUT=output, as_json=as_json)
     files.refuse_shared_input(model=model, data=data)
@@ -30,7 +31,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
     from svmkit.model import answers
 
     with Reporter(quiet) as reporter:
-        files.begin(threads, reporter)
+        files.begin(config.threads, reporter)
         big = read_model(model)
         dataset = None if data is None else files.read_data(data, reporter)
         rows = big.rows if dataset is None else dataset.rows
@@ -38,7 +39,7 @@ def run(model: str, basis: int, output: str, data: str | None, seed: int, thread
         def step(number: int, left: float) -> None:
             reporter.show(lambda elapsed: f"{elapsed:.1f} s, step {number} of {STEPS}, {max(0.0, left):.3%} of ‖f‖² left")
 
-        small = compress(big, basis, seed, None if dataset is None else dataset.rows, on_step=step)
+        small = compress(big, basis, config.seed, None if dataset is None else dataset.rows, on_step=step)
         texts = [model_text(one) for one in (big, small)]
         files.write(output, texts[1])
         changed = change(big, small, rows)
