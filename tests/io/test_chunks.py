@@ -99,6 +99,12 @@ def test_marks_within_a_file_are_no_marks(path: Path) -> None:
     assert str(caught.value) == str(whole.value)
 
 
+def test_one_example_is_enough(path: Path) -> None:
+    path.write_bytes(b"# alone\n1 1:1\n")
+    for read in (read_chunks, read_parts):
+        assert [part.dataset.n for part in read(str(path))] == [1]
+
+
 def test_dropped_words_are_told_once(path: Path) -> None:
     path.write_bytes(b"1 1:1\n1 1:1 word\n" * 50)
     told: list[str] = []
