@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import tracemalloc
 from pathlib import Path
@@ -163,6 +164,11 @@ def test_of_many_classes_few_texts_are_held(tmp_path: Path) -> None:
 )
 def test_other_ways_to_write_the_same_header(text: str) -> None:
     same(parse_model((HEAD + BODY).encode(), "m"), parse_model(text.encode(), "m"))
+
+
+def test_empty_lines_behind_no_support_vectors_are_none() -> None:
+    head = re.sub(r"total_sv .*", "total_sv 0", re.sub(r"nr_sv .*", "nr_sv 0 0", HEAD))
+    assert parse_model((head + "\n \n").encode(), "m").n_support == 0
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def test_the_work_at_a_streams_end_goes_in_calls_that_are_short(monkeypatch: pyt
         return Progress(0, 0, completed=sum(budgets) >= 100)
 
     monkeypatch.setattr(base, "time", SimpleNamespace(perf_counter=lambda: now_s))
-    assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
+    found = base.finish(SimpleNamespace(finish=finish), None, lambda: False)
+    assert found is not None
+    assert found.ended
     assert max(budgets) * 0.01 < 2 * base.CALL_S
 
 
@@ -73,7 +75,9 @@ def test_the_work_at_a_streams_end_is_done_in_few_calls_where_steps_are_quick() 
         left, calls = left - budget, calls + 1
         return Progress(0, 0, completed=left <= 0)
 
-    assert base.finish(SimpleNamespace(finish=finish), None, lambda: False) is not None
+    found = base.finish(SimpleNamespace(finish=finish), None, lambda: False)
+    assert found is not None
+    assert found.ended
     assert calls < 100
 
 
