@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from svmkit.errors import DataError, OutputError
-from svmkit.io.oracle import Command, LabelFile, Lines, Log
+from svmkit.io.oracle import Command, LabelFile, Lines, Log, is_known
 
 
 def never() -> bool:
@@ -31,6 +31,16 @@ def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l").write_text("1\n-1\n")
     with pytest.raises(DataError, match="2 labels for a pool of 3 examples"):
         LabelFile(str(tmp_path / "l"), 3)
+
+
+def test_the_shell_says_whether_it_knows_a_command(tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text("#!/bin/sh\n")
+    (tmp_path / "answers").chmod(0o755)
+    assert is_known("answers 1 2", {"PATH": str(tmp_path)})
+    assert not is_known("answers 1 2")
+    assert is_known("read row")
+    assert is_known("$ANSWERS 1")
+    assert is_known("")
 
 
 @contextmanager
