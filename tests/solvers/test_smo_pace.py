@@ -9,7 +9,7 @@ from zoo import points, problem
 from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
-from svmkit.solvers import smo
+from svmkit.solvers import smo, smo_pace
 from svmkit.solvers.base import run
 from svmkit.solvers.smo_pace import Pace
 from svmkit.trace import Limits, Status
@@ -64,6 +64,50 @@ def test_without_free_variables_there_is_nothing_to_solve_for(active: Variables)
     active.beta[:] = 0.0
     assert not pace.newton_is_quicker(0.3, 0.0, active)
     assert not pace.newton_is_quicker(0.2, 1e15, active)
+
+
+def test_the_pace_is_that_of_the_last_halving(active: Variables) -> None:
+    """Not of a smaller fall, and no longer of the halving before, which ends at half of where it began."""
+    pace = begun(10.0)
+    assert not pace.newton_is_quicker(0.25, 0.0, active)
+    assert pace.newton_is_quicker(0.2, 1e12, active)
+    assert pace.newton_is_quicker(0.19, 1e12 + 1e3, active)
+    assert pace.newton_is_quicker(0.125, 1e12 + 2e3, active)
+    assert not pace.newton_is_quicker(0.05, 1e12 + 3e3, active)
+
+
+@pytest.mark.parametrize(("work", "quicker"), [(3e9, False), (3e10, True)])
+def test_rounds_that_halve_the_violation_seven_times_are_quick(work: float, quicker: bool, active: Variables) -> None:
+    pace = begun(10.0)
+    assert not pace.newton_is_quicker(0.256, 0.0, active)
+    assert pace.newton_is_quicker(0.002, work, active) == quicker
+
+
+def test_newton_steps_are_for_as_many_free_variables_as_pivots_take(active: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, quicker in ((9, False), (10, True)):
+        monkeypatch.setattr(smo_pace, "MOST_FREE", most)
+        pace = begun(10.0)
+        assert not pace.newton_is_quicker(0.3, 0.0, active)
+        assert pace.newton_is_quicker(0.2, 1e12, active) == quicker
+
+
+def test_other_ways_are_taken_once() -> None:
+    """Such a claim by a run that has stalled, or by one that has done as much as the way would take."""
+    pace = begun(10.0)
+    assert [pace.claim_w(), pace.claim_w()] == [True, False]
+    assert [pace.claim_interior(), pace.claim_interior()] == [True, False]
+    assert not pace.claim_w_if_quicker(1e300, 1, 1)
+    assert not pace.claim_interior_if_quicker(1e300)
+
+
+def test_other_ways_wait_for_the_work_that_they_would_take() -> None:
+    pace = begun(10.0)
+    inside = smo_pace._INTERIOR_STEPS * pace.interior_step_work()
+    by_w = smo_pace._W_SHARE * smo_pace._W_STEPS * pace.w_step_work(120, 3)
+    assert not pace.claim_interior_if_quicker(0.99 * inside)
+    assert not pace.claim_w_if_quicker(0.99 * by_w, 120, 3)
+    assert pace.claim_interior_if_quicker(1.01 * inside)
+    assert pace.claim_w_if_quicker(1.01 * by_w, 120, 3)
 
 
 def with_times(seed: int, start: float, span: int) -> Problem:
