@@ -137,6 +137,26 @@ def test_what_is_wrong_with_a_later_part_leaves_no_file(
     assert svmkit("predict", trained[0], trained[1]).stdout.startswith(piped.stdout)
 
 
+def test_labels_of_classes_are_what_stands_before_the_point(tmp_path: Path) -> None:
+    train = write_blobs(tmp_path / "train")
+    assert svmkit("train", "-q", train, tmp_path / "m").returncode == 0
+    (tmp_path / "cut").write_text(
+        "".join(line.replace("1 ", "1.5 ", 1) for line in train.read_text().splitlines(keepends=True))
+    )
+    told = svmkit("predict", train, tmp_path / "m", tmp_path / "out").stderr
+    assert "(0 of " not in told
+    assert svmkit("predict", tmp_path / "cut", tmp_path / "m", tmp_path / "out").stderr == told
+
+
+@pytest.mark.parametrize("command", [("predict",), ("eval",), ("eval", "--certificate")])
+def test_words_that_are_left_out_are_told(command: tuple[str, ...], tmp_path: Path) -> None:
+    train = write_blobs(tmp_path / "train")
+    assert svmkit("train", "-q", train, tmp_path / "m").returncode == 0
+    (tmp_path / "d").write_text(train.read_text() + "1 1:1 word\n")
+    done = svmkit(*command, "-q", tmp_path / "d", tmp_path / "m")
+    assert (done.returncode, "words after the last index:value pair were left out on line 61\n" in done.stderr) == (0, True)
+
+
 def test_half_of_what_probabilities_take_is_none(trained: tuple[str, str], tmp_path: Path) -> None:
     data, model = trained
     text, n_pairs = Path(model).read_text(), len(read_model(model).machines)

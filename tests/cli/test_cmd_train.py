@@ -57,6 +57,8 @@ def test_several_classes_are_reported_one_by_one(tmp_path: Path) -> None:
 def test_a_kernel_without_a_gap_gives_null(data: Path, tmp_path: Path) -> None:
     report = strict_json(svmkit("train", "--json", "-t", "3", "-g", "0.01", data, tmp_path / "m").stdout)
     assert report["gap"] is None
+    done = svmkit("train", "-t", "3", "-g", "0.01", data, tmp_path / "m")
+    assert "no gap (the kernel is not positive semidefinite)" in done.stderr
 
 
 def test_kernel_values_that_overflow_are_named_as_the_reason(data: Path, tmp_path: Path) -> None:

@@ -104,6 +104,11 @@ def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path
     assert not (tmp_path / "m").exists()
 
 
+def test_a_file_may_be_held_out(old: Path, tmp_path: Path) -> None:
+    done = svmkit("train", "--json", "--init", tmp_path / "old.model", "--holdout", old, old, tmp_path / "m")
+    assert (done.returncode, strict_json(done.stdout)["holdout_n"]) == (0, 80)
+
+
 def test_a_model_of_two_classes_is_a_start_for_more_in_either_way(old: Path, tmp_path: Path) -> None:
     """It has one machine, whatever --multiclass says of more."""
     new = tmp_path / "new"

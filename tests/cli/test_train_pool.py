@@ -64,7 +64,7 @@ def test_a_person_is_not_told_to_hurry(monkeypatch: pytest.MonkeyPatch, capfd: p
         for oracle, told in ((train_pool.Person((1, -1), reporter), 0), (SimpleNamespace(), 1)):
             dialogue = train_pool._Dialogue(oracle, pool, LABELS, unused, reporter)
             assert not dialogue._patience(0, never)()
-            assert capfd.readouterr().err.count("waiting for --oracle") == told
+            assert capfd.readouterr().err.count("waiting for --oracle to answer row 1;") == told
 
 
 def test_reports_are_so_many_seconds_apart(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
