@@ -215,6 +215,20 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "svmkit[plot]" in refused.stderr
 
 
+def test_the_picture_is_not_drawn_over_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "available", lambda: True)
+    before = data.read_bytes()
+    done = svmkit("approx", "--report", "--dims", "2", "--picture", data, data)
+    assert (done.returncode, data.read_bytes()) == (2, before)
+    assert "would be overwritten" in done.stderr
+
+
+def test_a_report_of_one_map_has_no_other(data: Path) -> None:
+    for name in ("nystroem", "fourier"):
+        done = svmkit("approx", "--report", "--json", "--map", name, "--dims", "2", data)
+        assert {row["map"].split()[0] for row in strict_json(done.stdout)["errors"]} == {name}
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [

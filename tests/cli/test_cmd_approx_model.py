@@ -80,6 +80,8 @@ def test_a_regression_has_no_labels_to_flip(folder: Path) -> None:
     told = svmkit(*call, folder / "s").stderr
     assert "mean squared error there" in told
     assert "flip" not in told
+    without_data = strict_json(svmkit(*call[:-2], "--json", "-q", folder / "s").stdout)
+    assert not without_data.keys() & {"errors", "mse"}
 
 
 def test_a_one_class_model_has_labels_to_flip_and_none_to_get_wrong(folder: Path) -> None:

@@ -275,6 +275,13 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, pool: Pat
     assert not Path(f"{model}.labels").exists()
 
 
+def test_the_model_of_a_pool_is_a_file(pool: Path) -> None:
+    done = svmkit(*TRAIN, "--pool", pool, "--oracle", "labels", "/dev/null", "-", cwd=pool.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "svmkit: MODEL is standard output, but the answers go beside it; name a file\n"
+    assert not (pool.parent / "-.labels").exists()
+
+
 def test_a_time_limit_ends_the_wait_for_an_answer(pool: Path, model: Path) -> None:
     done = svmkit(*TRAIN, "--pool", pool, "--oracle", command_of(pool, after=3), "--time-limit", 0.5, "/dev/null", model)
     assert done.returncode == 0

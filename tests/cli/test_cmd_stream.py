@@ -133,6 +133,7 @@ def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Pat
     assert "500 examples of weight above 0 came, --rows said 20" in svmkit(*asked, "--rows", "20", data, model).stderr
     for enough in (("--rows", "500"), ("--rows", "501", "--max-iter", "20")):
         assert "--rows" not in svmkit(*asked, *enough, data, model).stderr
+    assert "--rows" not in svmkit(*asked[:-2], "--rows", "500", data, model).stderr  # one pass, without --passes
 
 
 @pytest.mark.parametrize(

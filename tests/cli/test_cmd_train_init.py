@@ -88,7 +88,7 @@ def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--init", "-", "-", "m"], "DATA and --init cannot both be standard input"),
+        (["--init", "-", "-", "m"], "svmkit: DATA and --init cannot both be standard input"),
         (["--init", "-", "--holdout", "-", "old", "m"], "--init and --holdout cannot both be standard input"),
         (["--init", "old.model", "--holdout", "0.2", "old", "m"], "hold out a file of its own"),
         (["--init", "old.model", "-v", "5", "old"], "-v only cross-validates"),

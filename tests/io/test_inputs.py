@@ -18,7 +18,7 @@ import pytest
 
 from svmkit.errors import DataError
 from svmkit.io import inputs
-from svmkit.io.inputs import open_bytes, read_bytes
+from svmkit.io.inputs import map_plain, open_bytes, read_bytes
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1\n" * 500
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
@@ -35,6 +35,29 @@ def test_compression_is_known_by_content_and_members_are_joined(tmp_path: Path, 
     path = tmp_path / "data.txt"
     path.write_bytes(COMPRESSORS[name](TEXT) + COMPRESSORS[name](b"1 1:1\n"))
     assert read_bytes(str(path)) == TEXT + b"1 1:1\n"
+
+
+def test_a_file_is_closed_behind_its_last_byte(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for content in (TEXT, gzip.compress(TEXT), lzma.compress(TEXT)):
+        path.write_bytes(content)
+        free = os.dup(0)
+        os.close(free)
+        with open_bytes(str(path)) as read:
+            assert read(len(TEXT)) == TEXT
+        again = os.dup(0)
+        os.close(again)
+        assert again == free
+
+
+def test_standard_input_that_is_a_plain_file_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").write_bytes(TEXT)
+    with (tmp_path / "data").open("rb") as file:
+        monkeypatch.setattr(inputs, "_STDIN", file.fileno())
+        found = map_plain("-")
+    assert found is not None
+    assert found.tobytes() == TEXT
+    assert not found.flags.writeable
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
