@@ -31,7 +31,7 @@ def run(
         raise UsageError("--picture -: the table goes to standard output; name a file")
     if picture is not None:
         if not pictures.available():
-            raise UsageError("--picture: matplotlib is not installed; pip install svmkit[plot] brings it")
+            raise UsageError("--picture: matplotlib cannot be imported; pip install svmkit[plot] brings it")
         files.check_output(picture, data)
     with Reporter(quiet) as reporter:
         files.begin(config.threads, reporter)

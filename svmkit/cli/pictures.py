@@ -19,10 +19,14 @@ _MOST_MARKERS = 12
 
 
 def available() -> bool:
-    """Whether matplotlib can be imported."""
-    from importlib.util import find_spec
+    """Whether matplotlib can be imported: one that is installed may be broken, as where it was built for another NumPy."""
+    from importlib import import_module
 
-    return find_spec("matplotlib") is not None
+    try:
+        import_module("matplotlib.figure")
+    except ImportError:
+        return False
+    return True
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -211,6 +211,18 @@ def test_without_matplotlib_there_is_a_note_and_the_rest(data: Path, tmp_path: P
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"curves.png"}
 
 
+def test_a_matplotlib_that_cannot_be_imported_is_as_none(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One built for another NumPy is there, and fails."""
+    (tmp_path / "matplotlib").mkdir()
+    (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('numpy.core.multiarray failed to import')\n")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = svmkit("compare", "--solvers", "smo", data, tmp_path / "out")
+    assert (done.returncode, len(rows_of(done.stdout))) == (0, 1)
+    assert "pictures need matplotlib" in done.stderr.splitlines()[-1]
+
+
 def test_quiet_prints_the_table_alone(data: Path, tmp_path: Path) -> None:
     done = svmkit("compare", "-q", "--solvers", "smo", data, tmp_path / "out")
     assert (done.returncode, done.stderr, len(rows_of(done.stdout))) == (0, "", 1)
