@@ -322,7 +322,7 @@ PARTS = ("table2", "race", "landmarks", "small", "fig1", "table3")
 
 
 @click.command(
-    "asset", help="Tables 2 and 3 and Fig. 1 of the ASSET paper: error and time on feature maps, beside the exact SVM."
+    "asset", help="Figure 1 and Tables 2 and 3 of the ASSET paper: error and time on feature maps, beside the exact SVM."
 )
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only these. Repeatable.")
 @click.option("--set", "names", multiple=True, type=click.Choice([case.name for case in CASES]), help="Only these. Repeatable.")

@@ -194,6 +194,12 @@ def test_asset_stream_is_judged_by_the_papers_figures(tmp_path: Path, monkeypatc
         )
 
 
+def test_the_list_of_papers_breaks_no_word_off() -> None:
+    """click ends what a list says of a command at its first full stop, that of an abbreviation too."""
+    listed = CliRunner().invoke(reproduce.group, ["--help"]).stdout
+    assert "Fig." not in listed
+
+
 def test_a_missing_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_data, "DATA", tmp_path)
     done = CliRunner().invoke(reproduce.group, ["scs", "--set", "heart", "--seeds", "1"])
