@@ -74,7 +74,7 @@ class Options:
     hold_step: bool = field(default=False, metadata={"help": "t grows only after steps with a margin below 1"})
     bias: float = field(default=1.0, metadata={"help": "the constant feature that stands for a bias, with --bias free"})
     responses: str = field(
-        default="all", metadata={"help": "all: kept for every example; demand: summed over support vectors (as on a stream)"}
+        default="all", metadata={"help": "of a kernel: all: kept for every example; demand: summed over support vectors"}
     )
 
 
