@@ -198,7 +198,7 @@ class Dataset:
         return np.ones(self.n) if self.weight is None else self.weight
 
 
-def label_places(labels: Floats, order: Floats | Ints) -> Ints:
+def label_places(labels: Floats | Ints, order: Floats | Ints) -> Ints:
     """Where each label stands in ``order``, −1 where it does not."""
     sorter = np.argsort(order)
     places: Ints = sorter[np.minimum(np.searchsorted(order, labels, sorter=sorter), len(order) - 1)]

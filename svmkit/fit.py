@@ -153,7 +153,7 @@ def fit(
     kernel = kernel_of(config, dataset.n_features)
     module = solver_named(config.solver)
     if warm is not None:
-        check_solver(config.solver)
+        check_solver(config.solver, on_a_stream=False)
     clock = Clock()
     on_map = None if config.map is None else _on_a_map(dataset, used, kernel, config, holdout, interrupted, on_mapping)
     map_s = 0.0 if on_map is None else clock.seconds()

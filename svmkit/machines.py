@@ -25,6 +25,7 @@ from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, finish, options_of
 from svmkit.trace import Progress, Status
 from svmkit.trained import uncertified
+from svmkit.warm import check_solver, starts_of_stream
 
 #: The votes of machines that an example of several classes does not belong to are at most this many examples old.
 _VOTES_FOR = 1024
@@ -37,7 +38,10 @@ def solver_for_streams(name: str) -> OnlineSolver:
 
 
 class Machines:
-    """The machines of a model of ``labels``, learning. Raises UsageError for a config that a stream cannot have."""
+    """The machines of a model of ``labels``, learning; of which of these there were examples, ``known`` (k,) says.
+
+    Raises UsageError for a config that a stream cannot have.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,9 @@ class Machines:
         labels: Ints,
         n_rows: int | None = None,
         on_warning: Callable[[str], None] = lambda text: None,
+        begun: Model | None = None,
     ) -> None:
+        """Those of ``begun``, where that is given, go on from there. Raises ModelError where they cannot."""
         self.solver = solver_for_streams(config.solver)
         _check(config, labels)
         self.config = config = with_multiclass(with_bias(config, on_warning), len(labels))
@@ -59,7 +65,21 @@ class Machines:
         self._C = stream.C or 1.0
         self._states = [self.solver.start_stream(stream, options, config.eps, config.seed) for _ in self.pairs]
         self.rows = self._renewed_at = 0
+        self.known = np.zeros(len(labels), dtype=bool)
         self._voters: Model | None = None
+        if begun is not None:
+            self._go_on_from(begun)
+
+    def _go_on_from(self, model: Model) -> None:
+        """Each machine begins with the support vectors of the model's own; one that the model lacks, with none."""
+        check_solver(self.config.solver, on_a_stream=True)
+        assert hasattr(self.solver, "resume")
+        C, bias = costs(self._C, self._factors), bias_of(self.config)
+        starts = starts_of_stream(model, self.labels, self.pairs, C, self.kernel, bias)
+        for state, start in zip(self._states, starts, strict=True):
+            self.solver.resume(state, start)
+        assert model.labels is not None
+        self.known = np.isin(self.labels, model.labels)
 
     def _stream(self, n_rows: int | None) -> Stream:
         """A machine's problem; one of two classes of k is taken to see two of every k examples."""
@@ -97,6 +117,7 @@ class Machines:
         costs(self._C, weight)
         seen = rows if self.map is None else dense_rows(self.map.transform(rows))
         self.rows += rows.n
+        self.known[classes] = True
         if self._votes:
             return self._learn_pairs(rows, seen, classes, weight)
         firsts = [classes == i for i, _ in self.pairs]

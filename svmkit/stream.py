@@ -50,7 +50,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What a stream ends with; ``rows`` are those learned, in all passes; of the labels ``missing`` none came."""
+    """What a stream ends with; ``rows`` are those learned, in all passes; of the labels ``missing`` nothing is known."""
 
     model: Model
     status: Status
@@ -88,7 +88,7 @@ def learn_stream(
             break
     status = status or machines.finish(course.given_up)
     row = course.report(due=False)
-    return StreamResult(machines.model(), status, course.rows, row.seconds, row, machines.labels[~course.came])
+    return StreamResult(machines.model(), status, course.rows, row.seconds, row, machines.labels[~machines.known])
 
 
 class _Course:
@@ -99,7 +99,6 @@ class _Course:
         self._clock = Clock()
         self.rows = self._fresh = self._wrong = self._saved_rows = 0
         self._recent = np.empty(0, dtype=bool)
-        self.came = np.zeros(len(machines.labels), dtype=bool)
         self._budget = self._least_call = _LEAST_CALL * (len(machines.labels) // 2)
         self._mark, self._looks = 1024, Marks(1, 1.01)
         self._told_at, self._told_rows = 0.0, 0
@@ -116,7 +115,6 @@ class _Course:
             began = self._clock.seconds()
             wrong = self._learn(chunk, used[first:last], classes)
             self.rows += last - first
-            self.came[classes[used[first:last]]] = True
             if fresh:
                 self._count(wrong)
             self._pace(self._clock.seconds() - began, last - first)
@@ -218,7 +216,7 @@ def _classes_of(chunk: Chunk, labels: Ints) -> tuple[Ints, DataError | None]:
     faults = []
     if len(bad := np.flatnonzero(classes < 0)):
         known = ", ".join(str(label) for label in labels)
-        what = f"label {data.y[bad[0]]:g} is none of {known}; a stream's labels are 1 and -1, or those named by --labels"
+        what = f"label {data.y[bad[0]]:g} is none of {known}; a stream's labels are those of --labels or --init, else 1 and -1"
         faults.append((int(bad[0]), what))
     if data.weight is not None and len(bad := np.flatnonzero(~np.isfinite(data.weight))):
         faults.append((int(bad[0]), f"weight {data.weight[bad[0]]:g} is not finite"))

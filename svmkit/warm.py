@@ -3,24 +3,28 @@
 A model remembers no example that is not a support vector. With all the old data among the new ones nothing is lost: an exact
 solver ends at their joint optimum, only sooner. Without them it ends at the optimum of the new data and the old support
 vectors; that is the joint one exactly if the old data's other examples stay outside the margin. A support vector equal to a new
-example, label included, is taken to be that example.
+example, label included, is taken to be that example; but on a stream, whose examples are not there yet, it stands beside it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from svmkit import solvers
 from svmkit.certificate import feasible
-from svmkit.data import Dataset, Floats, Ints, stack
+from svmkit.data import Dataset, Floats, Ints, label_places, stack
 from svmkit.errors import ModelError, UsageError
 from svmkit.matching import find_rows, foreign_rows, weight_rows
 from svmkit.model import REST, Machine, Model
 from svmkit.pairs import group_classes, usable_examples
-from svmkit.problem import PRECOMPUTED, Problem
+from svmkit.problem import PRECOMPUTED, Bias, Kernel, Problem
+
+_NO_EXAMPLES = "--init: the model is a weight vector alone: the examples that made it are not in it"
+_NO_START = "(models of --map or of few basis vectors are no start)"
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,18 @@ class Warm:
 
     @cached_property
     def machines(self) -> dict[tuple[int | None, ...], Machine]:
-        """The model's, each by the labels that it tells apart, positive first; None stands for the rest."""
-        labels = self.model.labels
-        assert labels is not None
-        own = ((int(labels[a]), None if b == REST else int(labels[b])) for a, b in self.model.pairs)
-        return dict(zip(own, self.model.machines, strict=True))
+        """The model's, as ``_by_labels``."""
+        return _by_labels(self.model)
 
 
-def check_solver(name: str) -> None:
+def check_solver(name: str, on_a_stream: bool) -> None:
     """Raises UsageError where the solver called ``name`` cannot go on from a model."""
-    solvers.solver_with("WARM", name, "begins anew each time, whatever --init says; those that go on from a model")
+    if on_a_stream:
+        solvers.solver_with(
+            "resume", name, "begins a stream anew each time, whatever --init says; those that go on from a model"
+        )
+    else:
+        solvers.solver_with("WARM", name, "begins anew each time, whatever --init says; those that go on from a model")
 
 
 def join(dataset: Dataset, model: Model) -> Warm:
@@ -90,11 +96,11 @@ def _check_added(model: Model, added: Ints) -> None:
     speaks for another class than its own, so that its label is not known.
     """
     if not weight_rows(model).isdisjoint(added.tolist()):
-        raise ModelError("--init: the model is a weight vector alone: the examples that made it are not in it")
+        raise ModelError(_NO_EXAMPLES)
     if foreign_rows(model)[added].any():
         raise ModelError(
             "--init: not all rows of the model are examples: some are not among the data and have the sign of another class "
-            "(models of --map or of few basis vectors are no start)"
+            + _NO_START
         )
 
 
@@ -105,11 +111,52 @@ def first_alpha(warm: Warm, labels: Ints, i: int, j: int, examples: Ints, proble
     has no such machine. ``examples`` are the rows of the joined data in ``problem``. Raises UsageError where the model tells
     more than two classes apart in the other way.
     """
-    model, wanted = warm.model, (int(labels[i]), None if j == REST else int(labels[j]))
+    index, coef = _expansion(warm.model, warm.machines, labels, i, j)
+    beta = np.zeros(warm.dataset.n)
+    beta[warm.place[index]] = coef
+    return feasible(problem, problem.y * beta[examples])
+
+
+def starts_of_stream(
+    model: Model, labels: Ints, pairs: list[tuple[int, int]], C: Floats, kernel: Kernel, bias: Bias
+) -> Iterator[Problem]:
+    """What each machine of a stream, of classes ``labels[i]`` and ``labels[j]`` (or REST), goes on from: the support vectors of
+    the model's own with a feasible α as ``start``, none where it has no such machine; ``C`` (k,) is that of each class.
+
+    Raises ModelError for a model that holds no examples, UsageError for labels that lack some of its own or as ``first_alpha``.
+    """
+    _check(model)
+    assert model.labels is not None
+    if len(left := np.setdiff1d(model.labels, labels)):
+        raise UsageError(f"--labels: the model of --init knows {', '.join(map(str, left))} too; name all of its labels")
+    if weight_rows(model):
+        raise ModelError(_NO_EXAMPLES)
+    against_rest = model.multiclass == "ovr"
+    if ((model.coef > 0).sum(axis=1) > 1 if against_rest else foreign_rows(model)).any():
+        raise ModelError("--init: not all rows of the model are examples: some have the signs of several classes " + _NO_START)
+    machines, own_C = _by_labels(model), np.repeat(C[label_places(model.labels, labels)], np.diff(model.class_starts))
+    for i, j in pairs:
+        index, coef = _expansion(model, machines, labels, i, j)
+        problem = Problem(model.rows.take(index), np.sign(coef), own_C[index], kernel, bias)
+        yield replace(problem, start=feasible(problem, np.abs(coef)))
+
+
+def _by_labels(model: Model) -> dict[tuple[int | None, ...], Machine]:
+    """The model's machines, each by the labels that it tells apart, positive first; None stands for the rest."""
+    labels = model.labels
+    assert labels is not None
+    own = ((int(labels[a]), None if b == REST else int(labels[b])) for a, b in model.pairs)
+    return dict(zip(own, model.machines, strict=True))
+
+
+def _expansion(
+    model: Model, machines: dict[tuple[int | None, ...], Machine], labels: Ints, i: int, j: int
+) -> tuple[Ints, Floats]:
+    """Rows of the model and their coefficients in its machine of these classes, either way round; none where it has none."""
     if (j == REST) != (model.multiclass == "ovr") and len(labels) > 2 and model.n_class > 2:
         raise UsageError(f"--init: the model has machines of the kind --multiclass {model.multiclass}; train with that")
-    beta = np.zeros(warm.dataset.n)
+    wanted = int(labels[i]), None if j == REST else int(labels[j])
     for classes, sign in ((wanted, 1.0), (wanted[::-1], -1.0)):
-        if (machine := warm.machines.get(classes)) is not None:
-            beta[warm.place[machine.index]] = sign * machine.coef
-    return feasible(problem, problem.y * beta[examples])
+        if (machine := machines.get(classes)) is not None:
+            return machine.index, sign * machine.coef
+    return np.empty(0, np.int64), np.empty(0)

@@ -15,7 +15,7 @@ from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.machines import Machines
 from svmkit.matching import foreign_rows
-from svmkit.model import Model
+from svmkit.model import Model, answers, decision_values
 from svmkit.pairs import group_classes, kernel_of, pair_of
 from svmkit.recertify import certificates
 from svmkit.solvers import NAMES, solver
@@ -219,6 +219,78 @@ def test_rows_of_a_stream_against_the_rest_are_found_whatever_class_they_stand_w
     assert join(dataset, model).n_added == 0
     gaps = [each.gap / each.primal for each in certificates(model, dataset, config)]
     assert max(gaps) < 0.1
+
+
+def stream(config: TrainConfig, labels: list[int], begun: Model) -> Machines:
+    return Machines(replace(config, solver="lasvm"), np.array(labels), begun=begun)
+
+
+@pytest.mark.parametrize(("multiclass", "labels"), [("ovo", (1, -1)), ("ovo", (3, 1, 2)), ("ovr", (3, 1, 2))])
+def test_a_stream_goes_on_from_the_model(multiclass: str, labels: tuple[int, ...]) -> None:
+    """Before an example has come it is the model, whatever order its labels are named in."""
+    dataset = blobs(150, 10, labels=labels)
+    config = replace(CONFIG, multiclass=multiclass)
+    model = fit(dataset, config).model
+    assert model.labels is not None
+    same = stream(config, model.labels.tolist(), model).model()
+    assert_allclose(decision_values(same, dataset.rows), decision_values(model, dataset.rows), atol=2 * CONFIG.eps)
+    turned = stream(config, model.labels.tolist()[::-1], model).model()
+    assert_array_equal(answers(turned, dataset.rows), answers(model, dataset.rows))
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_a_stream_that_goes_on_ends_nearer_the_optimum_of_old_and_new_than_one_of_the_new(multiclass: str) -> None:
+    old, new = blobs(120, 11, labels=(3, 1, 2)), blobs(90, 12, labels=(3, 1, 2))
+    config = replace(CONFIG, multiclass=multiclass, eps=1e-3)
+    model = fit(old, config).model
+    joined = both(new, Dataset(model.rows, np.repeat(model.labels, model.class_counts).astype(np.float64)))
+    duals = []
+    for begun in (None, model):
+        machines = Machines(replace(config, solver="lasvm"), np.array([3, 1, 2]), begun=begun)
+        machines.learn(new.rows, np.array([[3, 1, 2].index(int(label)) for label in new.y]), np.ones(new.n))
+        machines.finish(lambda: None)
+        duals.append(sum(each.dual for each in certificates(machines.model(), joined, config)))
+    optimum = fit(joined, config).certificate.dual
+    assert duals[0] < duals[1] < optimum
+    assert optimum - duals[1] < 0.1 * (optimum - duals[0])
+
+
+def test_machines_that_a_model_lacks_begin_with_nothing() -> None:
+    model = fit(blobs(90, 6, labels=(1, 2)), CONFIG).model
+    machines = stream(CONFIG, [5, 2, 1], model)
+    assert machines.known.tolist() == [False, True, True]
+    made = machines.model().machines
+    assert [len(each.index) for each in made] == [0, 0, model.n_support]
+    assert_allclose(np.sort(made[2].coef), np.sort(-model.machines[0].coef), rtol=1e-9)
+
+
+def test_the_box_of_what_a_stream_goes_on_from_is_its_classs() -> None:
+    model = fit(blobs(90, 6, labels=(1, 2)), CONFIG).model
+    machines = stream(replace(CONFIG, class_weight=((2, 0.25),)), [2, 1], model)
+    coef = machines.model().machines[0].coef
+    assert coef.max() == 0.5
+    assert_allclose(coef.sum(), 0.0, atol=1e-12)
+    assert coef.min() >= -2.0
+
+
+def test_what_a_stream_cannot_go_on_from() -> None:
+    dataset = blobs(60, 8, labels=(1, 2, 3))
+    model, linear = fit(dataset, CONFIG).model, replace(CONFIG, kernel="linear")
+    with pytest.raises(UsageError, match="--labels: the model of --init knows 1, 3 too"):
+        stream(CONFIG, [2, 4], model)
+    with pytest.raises(UsageError, match="--multiclass ovo; train with that"):
+        stream(replace(CONFIG, multiclass="ovr"), [1, 2, 3], model)
+    two = blobs(60, 8)
+    with pytest.raises(ModelError, match="a weight vector alone"):
+        stream(linear, [1, -1], fit(two, replace(linear, solver="sdca", bias="none")).model)
+    for kind, data, labels in (("ovo", two, [1, -1]), ("ovr", dataset, [1, 2, 3])):
+        mapped = replace(CONFIG, solver="newton", map="nystroem", dim=20, multiclass=kind)
+        with pytest.raises(ModelError, match="some have the signs of several classes"):
+            stream(replace(CONFIG, multiclass=kind), labels, fit(data, mapped).model)
+    with pytest.raises(ModelError, match="this model is epsilon_svr"):
+        stream(CONFIG, [1, -1], replace(model, svm_type="epsilon_svr"))
+    with pytest.raises(UsageError, match=r"--solver perceptron: begins a stream anew each time.*: lasvm$"):
+        Machines(replace(CONFIG, solver="perceptron", bias="none"), np.array([1, 2, 3]), begun=model)
 
 
 def test_added_support_vectors_weigh_1_among_weighted_data() -> None:

@@ -141,9 +141,11 @@ def command(
     streams = asked.wanted(data, config.solver, asks)
     if probability:
         raise UsageError("-b 1: fitting probabilities is not available in this version; models that have them can be used")
-    if (streams or asks) and any(given is not None for given in (folds, config.patience, init, balance)):
+    if (streams or asks) and any(given is not None for given in (folds, config.patience, balance)):
         why = "" if asks or asked.stream else f"; {config.solver} learns standard input as a stream unless told --no-stream"
-        raise UsageError(f"a stream or a pool is not all there: there are no -v, --patience, --init and --class-weight{why}")
+        raise UsageError(f"a stream or a pool is not all there: there are no -v, --patience and --class-weight{why}")
+    if asks and init is not None:
+        raise UsageError("--init: a pool is begun with examples, not with a model: give those it was trained on as DATA")
     if folds is not None:
         if any(given is not None for given in (model, holdout, init, trace, config.patience)):
             raise UsageError("-v only cross-validates: it takes no MODEL, --holdout, --init, --patience or --trace")
@@ -156,14 +158,15 @@ def command(
     read = data, held_out_file, pool.pool, pool.oracle
     files.check_output(model, *read)  # it may be that of --init
     if init is not None:
-        train_init.check(holdout, config.solver)
+        train_init.check(holdout, config.solver, streams)
     if trace is not None:
         files.check_output(trace, model, *read, init)
     if asks:
         return train_pool(data, model, config, pool, asked.labels, reported)
+    given = train_init.kernel_options(ctx)
     if streams:
-        return train_stream(data, model, config, asked, reported)
-    return train_batch(data, model, config, reported, balance=balance, init=init, given=train_init.kernel_options(ctx))
+        return train_stream(data, model, config, asked, reported, init=init, given=given)
+    return train_batch(data, model, config, reported, balance=balance, init=init, given=given)
 
 
 def _model_path(data: str, model: str | None) -> str:

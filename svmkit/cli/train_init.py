@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _KERNEL_FIELDS = ("kernel", "degree", "gamma", "coef0")
 
 
-def check(holdout: str | None, solver: str) -> None:
+def check(holdout: str | None, solver: str, on_a_stream: bool) -> None:
     """Raises UsageError where a start cannot go with the examples held out or the solver: before anything is read, or said."""
     from svmkit.warm import check_solver
 
-    check_solver(solver)
+    check_solver(solver, on_a_stream)
     if holdout is not None and files.fraction(holdout) is not None:
         raise UsageError("--init: the model may know examples of a --holdout fraction; hold out a file of its own")
 
@@ -37,18 +37,25 @@ def kernel_options(ctx: click.Context) -> set[str]:
 
 def go_on(init: str, dataset: Dataset, config: TrainConfig, *, given: set[str], reporter: Reporter) -> tuple[TrainConfig, Warm]:
     """The config with the model's kernel where none is ``given``, and the data joined with the model's support vectors."""
-    from svmkit.io.model_libsvm import read_model
     from svmkit.warm import join
 
-    model = read_model(init)
-    kernel = {"kernel": model.kernel.name, **{name: getattr(model.kernel, name) for name in _KERNEL_FIELDS[1:]}}
-    if "kernel" not in given:
-        config = replace(config, **{name: value for name, value in kernel.items() if name not in given})
+    model, config = read(init, config, given)
     warm = join(dataset, model)
     if told := _told_of_labels(dataset, model):
         reporter.warn(told)
     reporter.note(_told(warm))
     return config, warm
+
+
+def read(init: str, config: TrainConfig, given: set[str]) -> tuple[Model, TrainConfig]:
+    """The model, and the config with its kernel where none is ``given``."""
+    from svmkit.io.model_libsvm import read_model
+
+    model = read_model(init)
+    kernel = {"kernel": model.kernel.name, **{name: getattr(model.kernel, name) for name in _KERNEL_FIELDS[1:]}}
+    if "kernel" not in given:
+        config = replace(config, **{name: value for name, value in kernel.items() if name not in given})
+    return model, config
 
 
 def _told_of_labels(dataset: Dataset, model: Model) -> str:

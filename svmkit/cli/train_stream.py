@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from svmkit.cli import files, report
+from svmkit.cli import files, report, train_init
 from svmkit.cli.interrupt import Interrupts
 from svmkit.cli.options import F, stack
 from svmkit.cli.progress import Reporter
@@ -102,7 +102,7 @@ def stream_options(function: F) -> F:
             "--labels",
             type=_read_labels,
             metavar="A,B[,C…]",
-            show_default="1,-1",
+            show_default="1,-1, or those of --init",
             help="Of a stream or pool: the classes; the first of a pair is the positive one.",
         ),
         click.option(
@@ -126,12 +126,12 @@ def train_stream(
     config: TrainConfig,
     asked: StreamOptions,
     reported: report.ReportOptions,
+    *,
+    init: str | None,
+    given: set[str],
 ) -> int:
-    """Learns DATA, writes MODEL, reports; the exit code."""
-    import numpy as np
-
+    """Learns DATA, writes MODEL, reports; the exit code. ``given`` are the kernel's options that the command line gives."""
     from svmkit.io.descriptors import named
-    from svmkit.machines import Machines
 
     if named(model) == 1 and (asked.snapshot_rows or asked.snapshot_s):
         raise UsageError("MODEL is standard output, where snapshots would stand one behind the other; name a file")
@@ -141,9 +141,8 @@ def train_stream(
     lost: list[str] = []
     with Reporter(reported.quiet) as reporter:
         files.begin(config.threads, reporter)
-        names = np.array(asked.labels or (1, -1), dtype=np.int64)
-        machines = Machines(config, names, asked.n_rows, reporter.warn)
-        held_out = None if holdout is None else files.read_held_out(holdout, names, reporter)
+        machines = _machines(config, asked, init, given, reporter)
+        held_out = None if holdout is None else files.read_held_out(holdout, machines.labels, reporter)
         saved = _Snapshots(model, reporter.warn)
         with Interrupts(reported.quiet) as stop:
             try:
@@ -165,6 +164,24 @@ def train_stream(
                 report.warn_of_missing(result.missing, reporter)
             _report(result, asked, saved, held_out, reported.as_json, reporter, stop)
     return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
+
+
+def _machines(config: TrainConfig, asked: StreamOptions, init: str | None, given: set[str], reporter: Reporter) -> Machines:
+    """What learns, from the beginning or on from the model ``init``."""
+    import numpy as np
+
+    from svmkit.machines import Machines
+
+    begun, labels = None, asked.labels
+    if init is not None:
+        begun, config = train_init.read(init, config, given)
+        if labels is None and begun.labels is not None:
+            labels = tuple(begun.labels.tolist())
+    machines = Machines(config, np.array(labels or (1, -1)), asked.n_rows, reporter.warn, begun)
+    if begun is not None:
+        n = report.counted(begun.n_support, "support vector")
+        reporter.note(f"goes on from {n}; an example of the stream that is among them counts once more")
+    return machines
 
 
 def _learn(

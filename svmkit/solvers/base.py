@@ -69,8 +69,9 @@ class OnlineSolver(Solver, Protocol):
     """A solver that also learns from a stream. A state of its own making serves ``extend``, ``progress`` and ``solution``.
 
     It has no rows to point at, so its basis rows are its own. It may offer ``finish(state, budget) → Progress``, the work of at
-    most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is valid before. And
-    ``begin_pass(state)``, where it has to know that the examples come again, from the first.
+    most ``budget`` steps once no more examples come, until ``Progress.ended``; the solution is valid before. Also
+    ``begin_pass(state)``, where it has to know that the examples come again, from the first; and ``resume(state, problem)``,
+    by which a fresh state goes on from ``problem.start``, with ``problem.upper`` as the C of these examples, which do not come.
     """
 
     def start_stream(self, stream: Stream, options: Any, eps: float, seed: int) -> Any:

@@ -345,6 +345,14 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=NO_ROWS, C=stream.C)
 
 
+def resume(state: State, problem: Problem) -> None:
+    """S of a fresh state becomes the examples of ``problem`` with α > 0; they are no part of a pass."""
+    assert problem.start is not None
+    state.rows, state.place = problem.rows, np.full(problem.n, -1)
+    state.support.renumber(stream_engine(problem.rows, state.kernel, problem.rows.n_features), np.empty(0, np.int64))
+    _warm_start(state, problem, problem.start)
+
+
 def extend(state: State, rows: Rows, y: Floats, weight: Floats) -> Floats:
     """Learns the examples in order; returns (k,) f(x) of each just before it was learned, 0 where S was empty.
 

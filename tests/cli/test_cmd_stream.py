@@ -78,7 +78,9 @@ def test_several_classes_are_named(model: Path, tmp_path: Path) -> None:
     data = write_blobs(tmp_path / "three", n=300, classes=(4, 2, 9))
     refused = svmkit(*STREAM, data, model)
     assert refused.returncode == 1
-    assert "line 1: label 4 is none of 1, -1; a stream's labels are 1 and -1, or those named by --labels" in refused.stderr
+    assert (
+        "line 1: label 4 is none of 1, -1; a stream's labels are those of --labels or --init, else 1 and -1" in refused.stderr
+    )
     assert not model.exists()
     for multiclass in ("ovo", "ovr"):
         learned(data, model, "--labels", "4,2,9", "--multiclass", multiclass)
@@ -146,8 +148,8 @@ def test_another_number_of_examples_than_was_said_is_told(data: Path, model: Pat
         (("--snapshot-seconds", 5), "--snapshot-seconds is for streams only"),
         (("--no-stream", "--labels", "1,2"), "--labels is for streams and pools only; give --stream or --pool too"),
         ((*STREAM[1:], "-v", 3), "no -v"),
-        ((*STREAM[1:], "--class-weight", "balanced"), "there are no -v, --patience, --init and --class-weight"),
-        ((*STREAM[1:], "--init", "d"), "no -v, --patience, --init"),
+        ((*STREAM[1:], "--class-weight", "balanced"), "there are no -v, --patience and --class-weight"),
+        ((*STREAM[1:], "--init", "d"), "--solver perceptron: begins a stream anew each time, whatever --init says"),
         ((*STREAM[1:], "--holdout", "0.2"), "--holdout 0.2: nothing of a stream can be set aside"),
         ((*STREAM[1:], "--rows", 0), "--rows 0: must be greater than 0"),
         ((*STREAM[1:], "--rows", 2**63), "--rows: must be below 2^63"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shell import strict_json, svmkit, write_blobs
+from shell import process, strict_json, svmkit, write_blobs
 
 from svmkit.io.libsvm_data import read_dataset
 from svmkit.io.model_libsvm import read_model
@@ -95,6 +95,12 @@ def test_a_solver_that_cannot_go_on_says_that_alone(solver: str, old: Path, tmp_
         (["--init", "old.model", "--solver", "scs", "old", "m"], "--solver scs: begins anew each time"),
         (["--init", "old", "old", "m"], "unknown text in model file"),
         (["--init", "nothing", "old", "m"], "can't open model file nothing"),
+        (["--init", "nothing", "--solver", "lasvm", "--stream", "old", "m"], "can't open model file nothing"),
+        (["--init", "-", "--solver", "lasvm", "-", "m"], "svmkit: DATA and --init cannot both be standard input"),
+        (
+            ["--init", "old.model", "--solver", "lasvm", "--pool", "old", "--oracle", "old", "--max-labels", "5", "old", "m"],
+            "--init: a pool is begun with examples, not with a model",
+        ),
     ],
 )
 def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path: Path) -> None:
@@ -107,6 +113,46 @@ def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path
 def test_a_file_may_be_held_out(old: Path, tmp_path: Path) -> None:
     done = svmkit("train", "--json", "--init", tmp_path / "old.model", "--holdout", old, old, tmp_path / "m")
     assert (done.returncode, strict_json(done.stdout)["holdout_n"]) == (0, 80)
+
+
+def test_a_stream_goes_on_from_a_model_with_its_kernel_and_labels(tmp_path: Path) -> None:
+    parts = [write_blobs(tmp_path / name, n=200, seed=seed, classes=(7, 4)) for name, seed in (("a", 1), ("b", 2))]
+    a, b = tmp_path / "a.model", tmp_path / "b.model"
+    stream = ("train", "--solver", "lasvm", "--stream")
+    assert svmkit(*stream, "-q", "-g", "0.3", "--labels", "7,4", parts[0], a).returncode == 0
+    done = svmkit(*stream, "--json", "--init", a, parts[1], b)
+    assert done.returncode == 0
+    n = read_model(str(a)).n_support
+    assert f"goes on from {n} support vectors; an example of the stream that is among them counts once more" in done.stderr
+    made = read_model(str(b))
+    assert made.kernel == read_model(str(a)).kernel
+    assert made.labels.tolist() == [7, 4]
+    anew = strict_json(svmkit(*stream, "--json", "-g", "0.3", "--labels", "7,4", parts[1], tmp_path / "m").stdout)
+    assert strict_json(done.stdout)["error"] < anew["error"]  # it knows something before the first example
+    assert strict_json(done.stdout)["rows"] == 200
+    piped = process("train", "-q", "--solver", "lasvm", "--init", a, "-", a, stdin=parts[1].read_bytes())
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert a.read_bytes() == b.read_bytes()
+    assert svmkit(*stream, "-q", "--init", b, "-g", "0.7", parts[1], b).returncode == 0
+    assert read_model(str(b)).kernel.gamma == 0.7
+
+
+def test_classes_that_the_model_knows_need_not_come_in_a_stream(old: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.write_text("".join(line + "\n" for line in old.read_text().splitlines() if line.startswith(("1", "+1"))))
+    done = svmkit("train", "--solver", "lasvm", "--stream", "--init", tmp_path / "old.model", new, tmp_path / "m")
+    assert (done.returncode, "no example" in done.stderr) == (0, False)
+
+
+def test_a_stream_has_no_labels_but_those_of_the_model(old: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.write_text("5 1:1\n")
+    stream = ("train", "--solver", "lasvm", "--stream", "--init", tmp_path / "old.model")
+    done = svmkit(*stream, new, tmp_path / "m")
+    assert done.returncode == 1
+    assert "new, line 1: label 5 is none of 1, -1; a stream's labels are those of --labels or --init, else" in done.stderr
+    assert svmkit(*stream, "--labels", "5,1,-1", new, tmp_path / "m").returncode == 0
+    assert read_model(str(tmp_path / "m")).labels.tolist() == [5, 1, -1]
 
 
 def test_a_model_of_two_classes_is_a_start_for_more_in_either_way(old: Path, tmp_path: Path) -> None:

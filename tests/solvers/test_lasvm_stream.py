@@ -143,6 +143,41 @@ def test_a_stream_without_examples_has_nothing_to_finish() -> None:
     assert (lasvm.solution(state).n_support, lasvm.solution(state).rho) == (0, 0.0)
 
 
+@pytest.mark.parametrize("name", ["300 rows, rbf", "400 sparse rows, rbf", "example weights"])
+def test_a_stream_goes_on_from_a_solution_as_the_plain_algorithm_does(name: str) -> None:
+    """However it is cut. What it goes on from comes in no pass, and so is in none passed over."""
+    case = named(name)
+    half = case.n // 2
+    K = kernel_matrix(case)
+    first = Naive(K[:half, :half], case.y[:half], case.upper[:half])
+    for k in range(half):
+        deque(first.learn(k), 0)
+    given = case.y[:half] * first.alpha
+    begun = Problem(case.rows.part(0, half), case.y[:half], case.upper[:half], case.kernel, start=given)
+    naive = Naive(K, case.y, case.upper)
+    naive.alpha[:half], naive.S = first.alpha, np.flatnonzero(given).tolist()
+    f = []
+    for k in range(half, case.n):
+        f.append(naive.f([k])[0])
+        deque(naive.learn(k), 0)
+    texts = []
+    for chunk in (1, 40, case.n):
+        state = lasvm.start_stream(Stream(case.kernel, 1.0, None, "free"), lasvm.Options(), EPS, 0)
+        lasvm.resume(state, begun)
+        assert np.sort(lasvm.solution(state).coef) == pytest.approx(np.sort(first.alpha[given > 0]))
+        responses = []
+        for a in range(half, case.n, chunk):
+            b = min(a + chunk, case.n)
+            responses.append(lasvm.extend(state, case.rows.part(a, b), case.y[a:b], case.upper[a:b]))
+        assert np.concatenate(responses) == pytest.approx(np.array(f), rel=1e-7, abs=1e-9)
+        found = lasvm.solution(state)
+        assert np.sort(found.coef) == pytest.approx(np.sort(naive.alpha[naive.alpha != 0]), rel=1e-7, abs=1e-9)
+        texts.append((found.coef.tobytes(), found.rho))
+        lasvm.begin_pass(state)
+        assert sorted(k for k in state.known.tolist() if k >= 0) == sorted(k - half for k in naive.S if k >= half)
+    assert len(set(texts)) == 1
+
+
 def test_a_stream_that_ends_with_w_goes_on_from_its_own_expansion() -> None:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
