@@ -84,7 +84,9 @@ class SmallFolds:
     K: Floats
 
     def train(self, numbers: list[int]) -> list[SmallFold | None]:
-        """The first of these folds, as many as a call trains, at least one; None stands for one that is left to ``fit``."""
+        """The first of these folds, as many as a call trains, none where it does not reach the first one's end; None stands for
+        one that is left to ``fit``.
+        """
         clock = Clock()
         folds = [self._prepared(number) for number in numbers]
         ready = [fold for fold in folds if fold is not None]
@@ -102,7 +104,7 @@ class SmallFolds:
             part = ended.part(machines.starts, first, last)
             found.append(None if fold is None else self._done(fold, part, each_s))
             first = last
-        return found or [None]  # where a call does not reach the end of one, it is large
+        return found
 
     def _prepared(self, number: int) -> _Prepared | None:
         """None where no machine is to be trained, or ``fit`` will say why it cannot be."""
