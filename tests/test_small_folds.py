@@ -140,16 +140,41 @@ def test_neither_threads_nor_company_make_a_difference(
     assert len(fitted) < THREE.n // 2
 
 
+@pytest.mark.parametrize(("data", "max_iter"), [(TWO, 40), (THREE, 100)], ids=["one machine", "three"])
 def test_folds_that_do_not_converge_are_trained_by_themselves(
-    fitted: list[int], apart: Callable[[], None], capfd: pytest.CaptureFixture[str]
+    data: Dataset, max_iter: int, fitted: list[int], apart: Callable[[], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    config, split = replace(CONFIG, max_iter=40), split_of(TWO, TWO.n)
-    together = outcome(TWO, config, split, capfd)
-    assert 0 < len(fitted) <= TWO.n
+    """Of three machines of a fold most converge here, and one does not."""
+    config, split = replace(CONFIG, max_iter=max_iter), split_of(data, data.n)
+    together = outcome(data, config, split, capfd)
+    assert 0 < len(fitted) <= data.n
     fitted.clear()
     apart()
-    assert outcome(TWO, config, split, capfd) == together
+    assert outcome(data, config, split, capfd) == together
     assert {status for status, _ in together[1]} >= {Status.MAX_ITER}
+
+
+def test_a_fold_of_one_class_is_left_to_fit_which_warns(
+    fitted: list[int], apart: Callable[[], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = classes([12, 1])
+    split = split_of(data, data.n)
+    together = outcome(data, CONFIG, split, capfd)
+    assert fitted == [data.n - 1]
+    assert "only one class" in together[2]
+    apart()
+    assert outcome(data, CONFIG, split, capfd) == together
+
+
+def test_a_fold_of_two_classes_of_three_is_one_machine(
+    fitted: list[int], apart: Callable[[], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, config = classes([12, 10, 1]), replace(CONFIG, multiclass="ovr")
+    split = split_of(data, data.n)
+    together = outcome(data, config, split, capfd)
+    assert fitted == []
+    apart()
+    assert outcome(data, config, split, capfd) == together
 
 
 def test_where_none_of_a_call_converges_the_rest_of_its_job_is_not_tried(

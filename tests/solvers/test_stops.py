@@ -34,6 +34,7 @@ def test_a_gap_may_be_twice_what_the_violation_leaves_or_not_known() -> None:
         (False, 3, 3, 0.101, 1),  # cut for another reason: half of what took so long
         (False, 1, 1, 9.0, 1),
         (False, 8, 8, 0.05, 8),
+        (False, 8, 8, 0.03, 8),
         (False, 8, 8, 0.0249, 16),
         (False, 8, 8, 0.003, 64),
         (False, 8, 8, 0.0001, 512),
@@ -115,6 +116,7 @@ def test_patience_counts_errors_that_are_known_since_the_lowest() -> None:
         (Status.STALLED, 1e-3, 0.0, 0.021, Status.STALLED),
         (Status.COMPLETED, 1e-3, 0.0, 0.0, Status.COMPLETED),
         (Status.COMPLETED, 1.1e-3, 0.0, 0.0, Status.MAX_ITER),
+        (Status.COMPLETED, nan, 0.0, nan, Status.MAX_ITER),
         (Status.TIME_LIMIT, 0.0, 0.0, 0.0, Status.TIME_LIMIT),
     ],
 )
@@ -127,6 +129,7 @@ def test_the_verdict_on_an_exact_solver(status: Status, violation: float, noise:
     ("status", "gap", "expected"),
     [
         (Status.CONVERGED, 2e-3, Status.CONVERGED),
+        (Status.CONVERGED, 2e-3 * (1.0 + 5e-7), Status.CONVERGED),  # sums in another order
         (Status.CONVERGED, 2.1e-3, Status.STALLED),
         (Status.CONVERGED, nan, Status.COMPLETED),
         (Status.STALLED, 2e-3, Status.CONVERGED),
