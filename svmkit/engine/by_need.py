@@ -3,7 +3,8 @@
 Where classes lie far apart few variables ever move, and most rows of a small problem's kernel matrix are never looked at. So
 its columns stand in tables as in table.py, all at once, and a row is made by the same loop, in float64, by the step that first
 needs it; it is kept from then on. Where many rows turn out to be needed, the others are made all at once, on all threads; or,
-where they are too many for that to pay, the caller had better go on with blocks in float32.
+where they are too many for that to pay, the caller had better go on with blocks in float32. What is counted are rows that steps
+have needed, whenever they were made.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ LAYOUT, LANES = Layout("table"), lanes("f8")
 #: row may read: one that reads more takes so long that blocks, which make many rows of what they read, are done sooner.
 MOST_ROWS, MOST_BYTES, MOST_READ = 2048, 1 << 22, 1 << 18
 #: After a step for every so many rows, if as many rows are made (half as many by single coordinates), most will be.
-LOOK = 4
+_LOOK = 4
 #: Rows of a matrix that is made whole then, at most; or more, where blocks would be in float64 too.
 MOST_WHOLE = 1024
+#: A row that no step has needed may be made all the same.
+NOT_MADE, NEEDED, MADE_AHEAD = 0, 1, 2
 #: Flags of sums that may be infinite, or nan, and then have to come out so.
 _OVERFLOWS = {"contract"}
 
@@ -49,7 +52,7 @@ class RowsByNeed:
         self.diagonal = engine.diagonal()
         self._engine = engine
         self.given_up = False
-        self._made = np.zeros(m, np.uint8)
+        self._made = np.full(m, NOT_MADE, np.uint8)
         self._steps = 0
         self._every = np.arange(m)
         self._tables = aligned((n_tables * (packed.n_features + 1), width), "f8")
@@ -60,7 +63,7 @@ class RowsByNeed:
 
     def steps(self, bias: bool, F: Floats, beta: Floats, lower: Floats, upper: Floats, eps: float, budget: int) -> int:
         """``qp.pair_steps``, without ``bias`` ``qp.coordinate_steps``, over all rows; fewer where it has ``given_up``."""
-        used, look = 0, len(F) // LOOK
+        used, look = 0, len(F) // _LOOK
         while used < budget:
             if self._steps == look and np.count_nonzero(self._made) >= (look if bias else look // 2):
                 self.given_up = len(F) > MOST_WHOLE and training_precision(self._engine.rows, self._engine.kernel) == "f4"
@@ -79,20 +82,20 @@ class RowsByNeed:
         return product_of_rows(self.K, beta) if self._made[beta != 0.0].all() else None
 
     def _some_steps(self, bias: bool, variables: tuple[Floats, ...], eps: float, budget: int) -> int:
-        kernel, before = self._engine.kernel, int(np.count_nonzero(self._made))
+        kernel, before = self._engine.kernel, int(np.count_nonzero(self._made == NEEDED))
         used: int = (_pair_steps if bias else _coordinate_steps)(
             *(kernel.kind, kernel.coef0, kernel.degree, *self._packed, self._every),
             *(self._tables, self._half, self._made, self.K),
             *(self.diagonal, *variables, *self._work, eps, budget),
         )
         self._steps += used
-        self._engine.evaluations += len(self._made) * (int(np.count_nonzero(self._made)) - before)
+        self._engine.evaluations += len(self._made) * (int(np.count_nonzero(self._made == NEEDED)) - before)
         return used
 
     def _make_all(self) -> None:
-        missing = np.flatnonzero(self._made == 0)
+        missing, counted = np.flatnonzero(self._made == NOT_MADE), self._engine.evaluations
         self.K[missing, : len(self._made)] = self._engine.block(missing, self._every)
-        self._made[:] = 1
+        self._made[missing], self._engine.evaluations = MADE_AHEAD, counted
 
 
 def product_of_rows(K: NDArray[Any], beta: Floats) -> Floats:
@@ -114,10 +117,10 @@ def suits(rows: Rows, kernel: Kernel, n: int) -> bool:
 
 @helper(ORDERED)
 def make(source: Any, K: Any, i: Any) -> None:
-    """Makes row i of K where it is not made."""
+    """Row i of K is needed: makes it where it is not made."""
     kind, coef0, degree, indptr, indices, data, half, every, W, h, made = source
-    if made[i] == 0:
-        made[i] = 1
+    was, made[i] = made[i], NEEDED
+    if was == NOT_MADE:
         width = W.shape[1]
         n_tables = len(h) // width
         lines = len(W) // n_tables

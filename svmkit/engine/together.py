@@ -15,7 +15,7 @@ import numpy as np
 
 from svmkit._jit import ORDERED, Compiled, compiled, helper
 from svmkit.data import Floats, Ints, Rows
-from svmkit.engine.by_need import LOOK, product_of
+from svmkit.engine.by_need import NEEDED, NOT_MADE, product_of
 from svmkit.engine.linear import add_row, dot_row
 from svmkit.engine.packed import renumbered
 from svmkit.engine.qp import coordinate_steps_over, pair_steps_over
@@ -104,10 +104,10 @@ def products_by_w(rows: Rows, examples: Ints, starts: Ints, beta: Floats) -> Flo
 
 @helper(ORDERED)
 def _put_together(source: Any, K: Any, i: Any) -> None:
-    """Row i of a machine's K, where it is not there."""
+    """Row i of a machine's K is needed: puts it together where it is not there."""
     own, across, others, place, column, corner, length, y, made = source
-    if made[i] == 0:
-        made[i] = 1
+    was, made[i] = made[i], NEEDED
+    if was == NOT_MADE:
         row, at = K[i], place[i]
         for t in range(len(y)):
             if y[i] > 0.0:
@@ -118,8 +118,8 @@ def _put_together(source: Any, K: Any, i: Any) -> None:
                 row[t] = others[corner + at * length + place[t]]
 
 
-def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
-    """Machines by ``steps``; as many rows as the steps before the look over ``steps_a_row`` say that most will be needed."""
+def _entry(steps: Any, name: str) -> Compiled:
+    """Machines by ``steps``."""
 
     def entry(
         own: Any, across: Any, others: Any, place: Any, columns: Any, corners: Any, lengths: Any, starts: Any, y: Any,
@@ -132,25 +132,16 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
             a, b = starts[machine], starts[machine + 1]
             m = b - a
             budget = min(most_steps, most_work // m)
-            made[:m] = 0
+            made[:m] = NOT_MADE
             values = K[:m]
             shared = own, across, others, place[a:b], columns[machine], corners[machine], lengths[machine]
             source = *shared, y[a:b], made
             box = diagonal[a:b], F[a:b], beta[a:b], lower[a:b], upper[a:b], up[:m], low[:m]
-            look = min(m // LOOK, budget)
-            n = steps(source, values, *box, eps, look)
-            if n == look:
-                n_made = 0
-                for i in range(m):
-                    n_made += made[i]
-                if n_made >= look // steps_a_row:
-                    for i in range(m):
-                        _put_together(source, values, i)
-                n += steps(source, values, *box, eps, budget - look)
+            n = steps(source, values, *box, eps, budget)
             work -= n * m
             used[machine], finished[machine] = n, n < budget
             for i in range(m):
-                evaluated[machine] += m * made[i]
+                evaluated[machine] += m if made[i] == NEEDED else 0
             product_of(values, beta[a:b], product[a:b])
         return len(used)
 
@@ -160,8 +151,8 @@ def _entry(steps: Any, steps_a_row: int, name: str) -> Compiled:
     )
 
 
-_pair_machines = _entry(pair_steps_over(_put_together), 1, "pair_machines")
-_coordinate_machines = _entry(coordinate_steps_over(_put_together), 2, "coordinate_machines")
+_pair_machines = _entry(pair_steps_over(_put_together), "pair_machines")
+_coordinate_machines = _entry(coordinate_steps_over(_put_together), "coordinate_machines")
 
 
 @compiled("void(i8[:], i4[:], f8[:], i8[:], i8[:], f8[:], f8[:], f8[:])", ORDERED)

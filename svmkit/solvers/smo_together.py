@@ -4,7 +4,7 @@ For those of at most 2048 variables, whose kernel matrices in float64 take 32 MB
 are made once: all of them first, 8 MB, where rows are few and machines many, as in folds.
 
 A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo would have
-found, bit for bit where smo makes the matrix whole too, by the same loop, and its steps are no more than smo takes in a round;
+found, bit for bit where smo takes no other steps than these (by_need.py), and its steps are no more than smo takes in a round;
 any other is left to smo, from the start.
 """
 

@@ -66,8 +66,28 @@ def test_rows_nobody_needs_are_not_made() -> None:
 
 def test_all_rows_are_made_at_once_where_most_are_needed_and_however_steps_are_cut() -> None:
     rows, y = clouds(200, 0.0)
-    outcomes = [solved(rows, Kernel(RBF, gamma=2.0), y, True, budget, needed=True) for budget in (10**6, 1, 7)]
-    assert [outcome[3] for outcome in outcomes] == [rows.n**2] * 3
+    kernel, everyone = Kernel(RBF, gamma=2.0), np.arange(rows.n)
+    whole = Engine(rows, kernel, "f8", by_need.LAYOUT).block(everyone, everyone)
+    for budget in (10**6, 1, 7):
+        made = by_need.RowsByNeed(Engine(rows, kernel, "f8", by_need.LAYOUT))
+        variables = y.copy(), np.zeros(rows.n), np.minimum(0.0, y), np.maximum(0.0, y)
+        while made.steps(True, *variables, 1e-5, budget) == budget:
+            pass
+        assert np.array_equal(made.K[:, : rows.n], whole)
+
+
+def test_rows_are_counted_when_a_step_needs_them() -> None:
+    """Whenever they were made: two rows a step at most."""
+    rows, y = clouds(200, 0.0)
+    for bias in (True, False):
+        engine = Engine(rows, Kernel(RBF, gamma=2.0), "f8", by_need.LAYOUT)
+        made, before = by_need.RowsByNeed(engine), 0
+        variables = y.copy(), np.zeros(rows.n), np.minimum(0.0, y), np.maximum(0.0, y)
+        while made.steps(bias, *variables, 1e-5, 1) == 1:
+            assert engine.evaluations - before in (0, rows.n, 2 * rows.n)
+            before = engine.evaluations
+        moved = int(np.count_nonzero(variables[1]))
+        assert moved * rows.n <= engine.evaluations <= rows.n**2
 
 
 def test_product_is_known_once_its_rows_are_made() -> None:
