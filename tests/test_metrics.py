@@ -84,6 +84,7 @@ def test_regression_figures() -> None:
     for constant in (np.ones(40), np.full(40, 0.1)):
         assert math.isnan(metrics.squared_correlation(truth, constant))
         assert math.isnan(metrics.squared_correlation(constant, truth))
+    assert math.isnan(metrics.squared_correlation(np.ones(1), np.zeros(1)))
     assert metrics.mean_squared_error(np.array([1e155]), np.zeros(1)) == math.inf
     for size in (1e-100, 1e78, 1e155):
         assert_allclose(metrics.squared_correlation(size * truth, size * predicted), np.corrcoef(truth, predicted)[0, 1] ** 2)

@@ -326,6 +326,10 @@ def test_a_file_that_changes_between_two_passes_is_refused(path: Path) -> None:
     path.write_bytes(TEXT + b"1 1:1\n")
     with pytest.raises(DataError, match="changed meanwhile"):
         list(passes())
+    parts = passes()
+    next(parts)
     path.unlink()
-    with pytest.raises(DataError, match="No such file"):
-        list(passes())
+    for rest, verb in ((parts, "read"), (passes(), "open")):  # it goes in the midst of a pass, and before one
+        with pytest.raises(DataError, match="No such file") as refused:
+            list(rest)
+        assert refused.value.summary == f"can't {verb} input file {path}"

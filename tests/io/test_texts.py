@@ -50,3 +50,13 @@ def test_lines_are_cut_together(ending: str) -> None:
             expected += missing[start:stop] + (f"{names[name]}{value:g}{ending}" if value else "")
         expected += missing[tail:] + "\n"
     assert found.decode() == expected
+
+
+def test_lines_of_the_longest_texts_fit() -> None:
+    n, longest = 100, -2.2250738585072014e-308
+    values = shortest(np.full(n, longest))
+    assert values.lengths.max() == values.characters.shape[1] == len(repr(longest))
+    zeros, missing = np.zeros(n, np.int64), joined(["6:1 "]).characters
+    gaps = (zeros, zeros + 4, np.array([4]))
+    found = lines(joined(["1 "]), np.array([0, n]), gaps, joined(["7:"]), zeros, values, "; ", missing)
+    assert found.decode() == "1 " + n * f"6:1 7:{longest!r}; " + "\n"

@@ -112,6 +112,15 @@ def test_a_row_is_mapped_alike_however_many_features_are_known() -> None:
     assert np.array_equal(fourier.fit(few, Kernel(RBF, 0.3), 40, seed=5).transform(stack([more, few]))[more.n :], before)
 
 
+def test_an_orthogonal_map_keeps_what_it_knows_of_features_beyond_its_own() -> None:
+    """Rows that bring new features one after another, as the parts of a file may: each is mapped as it is by itself."""
+    made = fourier.fit(some_rows(d=3), Kernel(RBF, 0.3), 10, seed=5, orthogonal=True)
+    for number in (5, 7):
+        row = Rows.from_dense(np.ones((1, number)))
+        alone = maps.from_dict(made.to_dict())
+        assert np.array_equal(made.transform(row), alone.transform(row))
+
+
 def test_features_of_very_large_numbers() -> None:
     """Hashed features cost no more memory than others."""
     rows = some_rows()

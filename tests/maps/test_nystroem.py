@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -76,6 +77,7 @@ def test_eigenvalues_below_the_cut_are_left_out() -> None:
     X = points(10, 3, seed=6)[0]
     twice = Rows.from_dense(np.concatenate([X, X]))
     assert nystroem.fit(twice, Kernel(RBF, 1.0), 20, seed=0, landmarks="uniform").dim == 10
+    assert nystroem.fit(Rows.from_dense(np.zeros((3, 2))), Kernel(LINEAR), 3, seed=0, landmarks="uniform").dim == 0
     values = np.linalg.eigvalsh(dense_kernel(some_rows(), some_rows(), Kernel(RBF, 0.1)))
     for cut in (1e-2, 1e-6):
         made = nystroem.fit(some_rows(), Kernel(RBF, 0.1), 120, seed=0, landmarks="uniform", cut=cut)
@@ -138,6 +140,13 @@ def test_it_comes_back_from_text_to_the_bit() -> None:
 def test_damaged_text_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(ModelError, match="map"):
         maps.from_dict(nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict() | damage)
+
+
+def test_a_damaged_value_is_told_in_forty_characters() -> None:
+    stored = nystroem.fit(some_rows(), Kernel(RBF, 1.0), 5, seed=0).to_dict()
+    for length, told in ((38, f"'{38 * 'x'}'"), (39, f"'{36 * 'x'}...")):
+        with pytest.raises(ModelError, match=f"`n_features` is {re.escape(told)}, not"):
+            maps.from_dict(stored | {"n_features": length * "x"})
 
 
 @pytest.mark.parametrize("name", ["data", "indices"])
