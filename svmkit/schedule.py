@@ -62,7 +62,7 @@ def side_by_side(solver: Solver, rows: Rows, sizes: Ints, jobs: list[range]) -> 
     largest = max(alone, default=0)
     nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)
     enough = 2 * len(alone) < len(jobs) or sum(n**2 for n in alone) * nonzeros >= len(alone) * _WORTH_A_THREAD > 0
-    return enough and len(jobs) > 1 and largest <= 10_000 and 4 * largest**2 <= float(np.square(sizes, dtype=np.float64).sum())
+    return enough and len(jobs) > 1 and largest <= 10_000 and 4 * largest**2 <= int(np.square(sizes).sum())
 
 
 class TrainingTime:
