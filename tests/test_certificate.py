@@ -133,15 +133,14 @@ def test_unbalanced_coefficients_are_balanced_by_shrinking_the_heavier_class() -
     assert found.dual == pytest.approx(oracle.dual_objective(K, problem.y, balanced))
 
 
-@pytest.mark.parametrize("C", [1.0, 1e-3])
-def test_a_solution_without_training_rows_is_certified_through_its_margins(C: float) -> None:
+@pytest.mark.parametrize(("C", "rho"), [(1.0, 0.0), (1e-3, 0.0), (1.0, 0.5)])
+def test_a_solution_without_training_rows_is_certified_through_its_margins(C: float, rho: float) -> None:
     """w as one row, as linear methods return it: α_i = t C where the margin is violated, balanced, t the best up to 1."""
     problem = zoo.named("linear")
     problem = replace(problem, upper=C * problem.upper)
     w = np.full((1, 5), 0.2)
-    found = certify(problem, of_other_rows(Rows.from_dense(w), np.ones(1), 0.0))
-    responses = problem.rows.to_dense()[:, 1:] @ w[0]
-    hinge = np.maximum(0.0, 1.0 - problem.y * responses)
+    found = certify(problem, of_other_rows(Rows.from_dense(w), np.ones(1), rho))
+    hinge = np.maximum(0.0, 1.0 - problem.y * (problem.rows.to_dense()[:, 1:] @ w[0] - rho))
     assert found.primal == pytest.approx(0.5 * float((w**2).sum()) + float(problem.upper @ hinge))
     alpha = np.where(hinge > 0, problem.upper, 0.0)
     heavy, light = alpha[problem.y > 0].sum(), alpha[problem.y < 0].sum()

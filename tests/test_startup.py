@@ -97,10 +97,13 @@ def test_the_process_ends_at_once_but_loses_nothing() -> None:
     assert done.stderr == ""
 
 
-def test_a_profiler_sees_the_end() -> None:
-    done = subprocess.run([sys.executable, "-m", "cProfile", "-m", "svmkit", "--version"], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("observer", "says"), [(["cProfile", "-m"], "function calls"), (["trace", "--listfuncs", "--module"], "functions called:")]
+)
+def test_a_profiler_or_tracer_sees_the_end(observer: list[str], says: str) -> None:
+    done = subprocess.run([sys.executable, "-m", *observer, "svmkit", "--version"], capture_output=True, text=True)
     assert done.returncode == 0
-    assert "function calls" in done.stdout
+    assert says in done.stdout
 
 
 def test_the_measure_sees_imports() -> None:

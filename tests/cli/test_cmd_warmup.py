@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def test_nothing_is_compiled_after_it(tmp_path: Path) -> None:
     assert process("train", "-q", data, tmp_path / "m", SVMKIT_CACHE=str(store)).returncode == 0
     assert process("predict", "-q", data, tmp_path / "m", SVMKIT_CACHE=str(store)).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == made
+
+
+def test_what_is_ready_and_where_it_is_kept_is_told() -> None:
+    done = svmkit("warmup")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(
+        rf"svmkit: [1-9][0-9]+ functions ready after \d+\.\d s, kept in {_store.store()}", done.stderr.splitlines()[-1]
+    )
 
 
 def test_quiet_says_nothing_and_byte_code_is_there() -> None:

@@ -16,6 +16,7 @@ import pytest
 from shell import process, write_blobs
 
 from svmkit.cli.streams import complaint, shown
+from svmkit.io.descriptors import ready
 
 
 def closing(*numbers: int) -> Callable[[], None]:
@@ -134,6 +135,19 @@ def test_a_standard_output_that_does_not_block_is_waited_for(args: tuple[str, ..
     data = write_blobs(tmp_path / "many", n=6000)
     rest = (data,) if args[0] == "svm-scale" else (data, "-")
     assert read_slowly(*args, *rest) == (0, process(*args, *rest).stdout.encode(), b"")
+
+
+def test_a_standard_error_that_does_not_block_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    while ready(writing, 0, to_write=True):
+        os.write(writing, bytes(4096))
+    with subprocess.Popen([sys.executable, "-m", "svmkit", "train", "/nowhere"], stderr=writing) as running:
+        os.close(writing)
+        time.sleep(1.0)
+        with open(reading, "rb") as file:
+            told = file.read().lstrip(b"\0")
+    assert (running.returncode, told) == (1, process("train", "/nowhere").stderr.encode())
 
 
 def test_what_an_encoding_lacks_is_written_as_an_escape() -> None:
