@@ -200,6 +200,11 @@ def test_rows_and_support_vectors_of_other_lengths(longer: str) -> None:
     assert (np.abs(decisions - decision_values(machine, rows))[:, 0] <= error).all()
 
 
+def test_where_no_digit_of_an_exponent_is_left_float32_says_nothing() -> None:
+    rows = Rows.from_dense(np.array([[3000.0, 0.0], [0.0, 3000.0]]))
+    assert not np.isfinite(_float32_decisions(rbf_machine(rows, 1.0), rows)[1]).any()
+
+
 def test_rows_on_the_other_side_of_the_origin_are_moved_further_away() -> None:
     """The basis is moved to the origin, and rows with it: the bound is that of their products, not of the rows as given."""
     rng = np.random.default_rng(8)
