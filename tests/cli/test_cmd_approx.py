@@ -314,3 +314,8 @@ def test_a_seed_beside_a_loaded_map_is_refused(tmp_path: Path) -> None:
     svmkit("approx", "-q", "--map", "fourier", "--dim", "4", "-g", "1", "--save", "map", "d", "x", cwd=tmp_path)
     done = svmkit("approx", "--load", "map", "--seed", "3", "d", "y", cwd=tmp_path)
     assert (done.returncode, "--seed beside --load" in done.stderr) == (2, True)
+
+
+def test_map_and_data_cannot_both_be_standard_input() -> None:
+    done = svmkit("approx", "--load", "-", "-", "y")
+    assert (done.returncode, done.stderr) == (2, "svmkit: DATA and --load cannot both be standard input\n")

@@ -9,13 +9,24 @@ from svmkit.data import Rows
 from svmkit.solvers.newton_samples import Part, samples
 
 
-@pytest.mark.parametrize(("n", "sizes"), [(6143, [6143]), (6144, [1024, 6144]), (24576, [1024, 4096, 24576])])
-def test_each_has_all_rows_of_the_one_before_and_costs_as_much(n: int, sizes: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("n", "d", "sizes"),
+    [
+        (6143, 1, [6143]),
+        (6144, 1, [1024, 6144]),
+        (24576, 1, [1024, 4096, 24576]),
+        (9599, 200, [9599]),
+        (9600, 200, [1600, 9600]),  # eight rows to a feature
+        (57600, 200, [1600, 9600, 57600]),  # 48 of them
+    ],
+)
+def test_each_has_all_rows_of_the_one_before_and_costs_as_much(n: int, d: int, sizes: list[int]) -> None:
     X, y = np.arange(1.0, n + 1.0)[:, None], np.where(np.arange(n) % 2, 1.0, -1.0)
     whole = Part(np.arange(n) + 5, Rows.from_dense(X), y, np.full(n, 0.25))
-    first, wider = samples(whole, 1, seed=3)
+    first, wider = samples(whole, d, seed=3)
     parts = [first, *(part for _, part in wider)]
     assert [len(part.used) for part in parts] == sizes
+    assert [last_s for last_s, _ in wider] == [2.0, 32.0][: len(wider)]
     for part, larger in zip(parts, [*parts[1:], whole], strict=True):
         assert np.isin(part.used, larger.used).all()
         assert part.upper == pytest.approx(0.25 * n / len(part.used))
