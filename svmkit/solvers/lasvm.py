@@ -242,7 +242,7 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
     if 0 < state.options.budget < len(rows):
         raise UsageError(
             f"-O budget={state.options.budget}: the model to go on from (--init) has {len(rows):,} support vectors already; "
-            "allow as many, or put it on fewer first (svmkit approx --model)"
+            "allow as many at least"
         )
     alpha = (problem.y * given)[rows]
     g = problem.y[rows].copy()
