@@ -6,6 +6,7 @@ Nothing of the stream is kept but what the solvers keep. The same stream gives t
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
@@ -25,7 +26,7 @@ from svmkit.solvers import solver_with
 from svmkit.solvers.base import OnlineSolver, finish, options_of
 from svmkit.trace import Progress, Status
 from svmkit.trained import uncertified
-from svmkit.warm import check_solver, starts_of_stream
+from svmkit.warm import check_model, check_solver, starts_of_stream
 
 #: The votes of machines that an example of several classes does not belong to are at most this many examples old.
 _VOTES_FOR = 1024
@@ -53,6 +54,8 @@ class Machines:
     ) -> None:
         """Those of ``begun``, where that is given, go on from there. Raises ModelError where they cannot."""
         self.solver = solver_for_streams(config.solver)
+        if begun is not None:
+            check_model(begun)
         _check(config, labels)
         self.config = config = with_multiclass(with_bias(config, on_warning), len(labels))
         self.labels, self.kernel, self.map = labels, kernel_of(config, 0), None
@@ -222,7 +225,8 @@ def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Ro
     sizes = [found.n_support for found in solutions]
     first, second = (np.repeat([pair[side] for pair in pairs], sizes) for side in (0, 1))
     classes = np.where(coef > 0, first, second)
-    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, np.where(second == REST, 0, classes), sizes)
+    own, groups = (second == REST) & (coef > 0), np.where(second == REST, 0, classes)
+    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, groups, own, sizes)
     if pairs[0][1] == REST:
         classes = np.zeros(rows.n, dtype=np.int64)
         classes[place[coef > 0]] = first[coef > 0]
@@ -231,17 +235,27 @@ def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Ro
     return rows, classes, numbered
 
 
-def _first_of_equals(rows: Rows, groups: Ints, sizes: list[int]) -> Ints:
+def _first_of_equals(rows: Rows, groups: Ints, own: Bools, sizes: list[int]) -> Ints:
     """For each row the first row of its group that is equal to it; the k-th of equals in one machine goes with the k-th of
-    those in another.
+    those in another. But two that are ``own`` are of the classes of two machines, so neither goes with the other.
     """
     first: dict[tuple[int, bytes, bytes, int], int] = {}
     place = np.empty(rows.n, dtype=np.int64)
+    earlier: Counter[tuple[int, bytes, bytes]] = Counter()  # equals that were a machine's own before
     for end, size in zip(accumulate(sizes), sizes, strict=True):
-        seen: dict[tuple[int, bytes, bytes], int] = {}
+        keys = []
         for row in range(end - size, end):
             here = slice(rows.indptr[row], rows.indptr[row + 1])
-            key = (int(groups[row]), rows.indices[here].tobytes(), rows.data[here].tobytes())
-            seen[key] = seen.get(key, 0) + 1
-            place[row] = first.setdefault((*key, seen[key]), row)
+            keys.append((int(groups[row]), rows.indices[here].tobytes(), rows.data[here].tobytes()))
+        ours = Counter(key for key, is_own in zip(keys, own[end - size : end], strict=True) if is_own)
+        seen: Counter[tuple[tuple[int, bytes, bytes], bool]] = Counter()
+        for row, key in enumerate(keys, end - size):
+            k = seen[key, own[row]]
+            seen[key, own[row]] += 1
+            if own[row]:
+                k += earlier[key]
+            elif k >= earlier[key]:
+                k += ours[key]
+            place[row] = first.setdefault((*key, k), row)
+        earlier.update(ours)
     return place

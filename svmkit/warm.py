@@ -59,7 +59,7 @@ def join(dataset: Dataset, model: Model) -> Warm:
 
     Raises ModelError for a model that is no classifier or holds no examples to go on from, and for rows of a kernel matrix.
     """
-    _check(model)
+    check_model(model)
     if dataset.rows.precomputed:
         raise ModelError("--init: the data are rows of a kernel matrix (-t 4): no support vector can be added to them")
     assert model.labels is not None
@@ -82,7 +82,8 @@ def join(dataset: Dataset, model: Model) -> Warm:
     return Warm(model, joined, place, len(added))
 
 
-def _check(model: Model) -> None:
+def check_model(model: Model) -> None:
+    """Raises ModelError for one that is no classifier, or holds no examples for a reason that its kind alone tells."""
     if model.svm_type not in ("c_svc", "nu_svc"):
         raise ModelError(f"--init: training goes on from a classifier, this model is {model.svm_type}")
     if model.map is not None:
@@ -121,11 +122,12 @@ def starts_of_stream(
     model: Model, labels: Ints, pairs: list[tuple[int, int]], C: Floats, kernel: Kernel, bias: Bias
 ) -> Iterator[Problem]:
     """What each machine of a stream, of classes ``labels[i]`` and ``labels[j]`` (or REST), goes on from: the support vectors of
-    the model's own with a feasible α as ``start``, none where it has no such machine; ``C`` (k,) is that of each class.
+    the model's own with a feasible α as ``start``, none where it has no such machine; ``C`` (k,) is that of each class, and
+    where a row's class is not known, the largest that it can have.
 
-    Raises ModelError for a model that holds no examples, UsageError for labels that lack some of its own or as ``first_alpha``.
+    Raises ModelError for a model that ``check_model`` lets pass and that holds no examples all the same, UsageError for labels
+    that lack some of its own or as ``first_alpha``.
     """
-    _check(model)
     assert model.labels is not None
     if len(left := np.setdiff1d(model.labels, labels)):
         raise UsageError(f"--labels: the model of --init knows {', '.join(map(str, left))} too; name all of its labels")
@@ -134,7 +136,11 @@ def starts_of_stream(
     against_rest = model.multiclass == "ovr"
     if ((model.coef > 0).sum(axis=1) > 1 if against_rest else foreign_rows(model)).any():
         raise ModelError("--init: not all rows of the model are examples: some have the signs of several classes " + _NO_START)
-    machines, own_C = _by_labels(model), np.repeat(C[label_places(model.labels, labels)], np.diff(model.class_starts))
+    machines, costs = _by_labels(model), C[label_places(model.labels, labels)]
+    own_C = np.repeat(costs, np.diff(model.class_starts))
+    if against_rest:  # the first class has those too whose class a stream did not know
+        lost = np.flatnonzero(~(model.coef[: model.class_starts[1]] > 0).any(axis=1))
+        own_C[lost] = np.where(model.coef[lost] < 0, 0.0, costs).max(axis=1)
     for i, j in pairs:
         index, coef = _expansion(model, machines, labels, i, j)
         problem = Problem(model.rows.take(index), np.sign(coef), own_C[index], kernel, bias)

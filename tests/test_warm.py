@@ -17,6 +17,7 @@ from svmkit.machines import Machines
 from svmkit.matching import foreign_rows
 from svmkit.model import Model, answers, decision_values
 from svmkit.pairs import group_classes, kernel_of, pair_of
+from svmkit.problem import PRECOMPUTED, Kernel
 from svmkit.recertify import certificates
 from svmkit.solvers import NAMES, solver
 from svmkit.warm import Warm, first_alpha, join
@@ -273,6 +274,39 @@ def test_the_box_of_what_a_stream_goes_on_from_is_its_classs() -> None:
     assert coef.min() >= -2.0
 
 
+def learned(rows: Rows, place: np.ndarray, config: TrainConfig) -> Model:
+    """By a stream of lasvm, one machine for each of the classes 1, 2 and 3."""
+    machines = Machines(config, np.array([1, 2, 3]))
+    machines.learn(rows, place, np.ones(rows.n))
+    return machines.model()
+
+
+AGAINST_THE_REST = replace(CONFIG, solver="lasvm", multiclass="ovr")
+
+
+def test_where_a_streams_row_may_be_of_several_classes_it_has_the_largest_C_of_these() -> None:
+    """It stands with the first class, whose C is smaller here."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 3, 200)
+    rows = Rows.from_dense(rng.normal(size=(200, 2)) + 0.7 * place[:, None])
+    config = replace(AGAINST_THE_REST, class_weight=((2, 0.1), (3, 5.0)))
+    model = learned(rows, place, config)
+    same = stream(config, [1, 2, 3], model).model()
+    assert_allclose(decision_values(same, rows), decision_values(model, rows), atol=1e-9)
+
+
+def test_equal_examples_of_several_classes_are_gone_on_from() -> None:
+    """However many are alike: those of one class are not taken for those of another."""
+    rng = np.random.default_rng(1)
+    place = rng.integers(0, 3, 150)
+    rows = Rows.from_dense(np.round(rng.normal(size=(150, 2)) + 0.5 * place[:, None]))
+    model = learned(rows, place, AGAINST_THE_REST)
+    assert ((model.coef > 0).sum(axis=1) <= 1).all()
+    assert model.n_support <= 150
+    same = stream(AGAINST_THE_REST, [1, 2, 3], model).model()
+    assert_allclose(decision_values(same, rows), decision_values(model, rows), atol=1e-9)
+
+
 def test_what_a_stream_cannot_go_on_from() -> None:
     dataset = blobs(60, 8, labels=(1, 2, 3))
     model, linear = fit(dataset, CONFIG).model, replace(CONFIG, kernel="linear")
@@ -289,6 +323,8 @@ def test_what_a_stream_cannot_go_on_from() -> None:
             stream(replace(CONFIG, multiclass=kind), labels, fit(data, mapped).model)
     with pytest.raises(ModelError, match="this model is epsilon_svr"):
         stream(CONFIG, [1, -1], replace(model, svm_type="epsilon_svr"))
+    with pytest.raises(ModelError, match="the model has a precomputed kernel"):
+        stream(replace(CONFIG, kernel="precomputed"), [1, 2, 3], replace(model, kernel=Kernel(PRECOMPUTED)))
     with pytest.raises(UsageError, match=r"--solver perceptron: begins a stream anew each time.*: lasvm$"):
         Machines(replace(CONFIG, solver="perceptron", bias="none"), np.array([1, 2, 3]), begun=model)
 
