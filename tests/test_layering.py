@@ -111,6 +111,7 @@ SHARED = {
         "sparse_text",
         "sparse_lines",
         "numbers_in",
+        "characters",
         "digits",
         "numbers_out",
         "texts",

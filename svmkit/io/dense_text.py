@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import compiled, helper
 from svmkit.data import Dataset
-from svmkit.io.digits import MINUS, E, put_digits, put_plain
+from svmkit.io.characters import MINUS, NEWLINE, E
+from svmkit.io.digits import put_digits, put_plain
 from svmkit.io.libsvm_data import line_heads
 from svmkit.io.texts import joined
 
@@ -68,7 +69,7 @@ def _write(features: Any, heads: Any, head_ends: Any, names: Any, name_ends: Any
                 out[at] = names[c]
                 at, c = at + 1, c + 1
             at = _value(features[i, j], tens, out, at)
-        out[at] = 10
+        out[at] = NEWLINE
         at += 1
     return at
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svmkit._jit import helper
-
-ZERO, POINT, PLUS, MINUS, E = b"0.+-e"
+from svmkit.io.characters import POINT, ZERO
 
 
 @helper()

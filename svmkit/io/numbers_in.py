@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from svmkit._jit import helper, intrinsic
 from svmkit.engine.llvm import reinterpret
+from svmkit.io.characters import LARGE_E, MINUS, NINE, PLUS, POINT, ZERO, E
 
 _SMALLEST_POWER, _LARGEST_POWER = -342, 308
 #: 10^0 … 10^22 are doubles.
@@ -67,7 +68,7 @@ def marks64() -> Any:
             view = context.make_array(signature.args[0])(context, builder, args[0])
             wide = ir.VectorType(ir.IntType(8), 64)
             place = builder.bitcast(builder.gep(view.data, [args[1]]), wide.as_pointer())
-            digits = builder.sub(builder.load(place, align=1), ir.Constant(wide, [48] * 64))
+            digits = builder.sub(builder.load(place, align=1), ir.Constant(wide, [ZERO] * 64))
             marked = builder.icmp_unsigned(">", digits, ir.Constant(wide, [9] * 64))
             return builder.bitcast(marked, ir.IntType(64))
 
@@ -232,13 +233,13 @@ def _read_exponent(text: Any, i: int) -> Any:
     """(power, next place) of ``e±digits`` at i, or (0, i) where that is not what stands there."""
     j = i + 1
     negative = False
-    if j < len(text) and (text[j] == 43 or text[j] == 45):
-        negative = text[j] == 45
+    if j < len(text) and (text[j] == PLUS or text[j] == MINUS):
+        negative = text[j] == MINUS
         j += 1
     power: Any = 0
     first = j
-    while j < len(text) and text[j] >= 48 and text[j] <= 57:
-        power = min(power * 10 + np.int64(text[j]) - 48, 1 << 40)
+    while j < len(text) and text[j] >= ZERO and text[j] <= NINE:
+        power = min(power * 10 + np.int64(text[j]) - ZERO, 1 << 40)
         j += 1
     if j == first:
         return 0, i
@@ -248,8 +249,8 @@ def _read_exponent(text: Any, i: int) -> Any:
 @helper()
 def _too_long(text: Any, i: int, digits: int) -> bool:
     """Whether the number whose ``digits`` digits start at i has more than 19 after its leading zeros."""
-    while digits > 19 and (text[i] == 48 or text[i] == 46):
-        if text[i] == 48:
+    while digits > 19 and (text[i] == ZERO or text[i] == POINT):
+        if text[i] == ZERO:
             digits -= 1
         i += 1
     return digits > 19
@@ -272,14 +273,14 @@ def _more_digits(text: Any, i: int, mantissa: Any, tens: Any) -> Any:
 def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
     """(value, place after it, certain) of the decimal number at i; not certain: Python must decide, or it is no number."""
     size = len(text)
-    negative = i < size and text[i] == 45
-    if negative or (i < size and text[i] == 43):
+    negative = i < size and text[i] == MINUS
+    if negative or (i < size and text[i] == PLUS):
         i += 1
     start = i
     mantissa, i = _more_digits(text, i, np.uint64(0), tens)
     digits = i - start
     exponent = 0
-    if i < size and text[i] == 46:
+    if i < size and text[i] == POINT:
         i += 1
         fraction = i
         mantissa, i = _more_digits(text, i, mantissa, tens)
@@ -287,7 +288,7 @@ def read_number(text: Any, i: int, tens: Any, fives: Any) -> Any:
         digits -= exponent
     if digits == 0:
         return 0.0, i, False
-    if i < size and (text[i] == 101 or text[i] == 69):
+    if i < size and (text[i] == E or text[i] == LARGE_E):
         power, i = _read_exponent(text, i)
         exponent += power
     if digits > 19 and _too_long(text, start, digits):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats
-from svmkit.io.digits import MINUS, PLUS, ZERO, E, put_digits, put_plain
+from svmkit.io.characters import MINUS, PLUS, ZERO, E
+from svmkit.io.digits import put_digits, put_plain
 from svmkit.io.numbers_in import bits_of, high_product, leading_zeros
 from svmkit.io.texts import Texts
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from svmkit._jit import compiled, helper, intrinsic
+from svmkit.io.characters import COLON, HASH, MINUS, NEWLINE, NINE, PLUS, POINT, RETURN, SPACE, TAB, ZERO
 from svmkit.io.numbers_in import byte_of, digit_run, digits_value, load8, lowest, marks64, read_number, two_values, word_at
 
 # Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
@@ -53,12 +54,12 @@ def count(text: Any, start: int, stop: int, counts: Any) -> None:
     colons = 0
     i = start
     while i + 64 <= stop:
-        newlines += _equal_bytes(text, i, 10)
-        colons += _equal_bytes(text, i, 58)
+        newlines += _equal_bytes(text, i, NEWLINE)
+        colons += _equal_bytes(text, i, COLON)
         i += 64
     while i < stop:
-        newlines += text[i] == 10
-        colons += text[i] == 58
+        newlines += text[i] == NEWLINE
+        colons += text[i] == COLON
         i += 1
     counts[0] += newlines
     counts[1] += colons
@@ -66,7 +67,7 @@ def count(text: Any, start: int, stop: int, counts: Any) -> None:
 
 @helper()
 def _is_blank(byte: Any) -> Any:
-    return byte == 32 or byte == 9
+    return byte == SPACE or byte == TAB  # compiled shorter than "in"
 
 
 @helper()
@@ -78,20 +79,20 @@ def _skip_blanks(text: Any, i: int, stop: int) -> int:
 
 @helper()
 def _ends_word(text: Any, i: int, stop: int) -> bool:
-    return i >= stop or text[i] == 32 or text[i] == 10 or text[i] == 9 or text[i] == 13
+    return i >= stop or text[i] == SPACE or text[i] == NEWLINE or text[i] == TAB or text[i] == RETURN
 
 
 @helper()
 def _ends_line(text: Any, i: int, stop: int) -> bool:
     """Whether nothing but carriage returns stands between i and the end of the line."""
-    while i < stop and text[i] == 13:
+    while i < stop and text[i] == RETURN:
         i += 1
-    return i >= stop or text[i] == 10
+    return i >= stop or text[i] == NEWLINE
 
 
 @helper()
 def _next_line(text: Any, i: int, stop: int) -> int:
-    while i < stop and text[i] != 10:
+    while i < stop and text[i] != NEWLINE:
         i += 1
     return min(i + 1, stop)
 
@@ -120,14 +121,14 @@ def _number(text: Any, i: int, stop: int, kind: int, slot: int, tens: Any, fives
 @helper()
 def _read_index(text: Any, i: int, stop: int) -> Any:
     """(outcome, place after the colon, index) of ``[sign]digits:`` at i."""
-    negative = text[i] == 45
-    j = i + 1 if negative or text[i] == 43 else i
+    negative = text[i] == MINUS
+    j = i + 1 if negative or text[i] == PLUS else i
     first = j
     index: Any = 0
-    while j < stop and text[j] >= 48 and text[j] <= 57:
-        index = min(index * 10 + np.int64(text[j]) - 48, 1 << 40)
+    while j < stop and text[j] >= ZERO and text[j] <= NINE:
+        index = min(index * 10 + np.int64(text[j]) - ZERO, 1 << 40)
         j += 1
-    if j == first or j >= stop or text[j] != 58:
+    if j == first or j >= stop or text[j] != COLON:
         return BAD_INDEX, i, index
     if negative and index > 0:
         return NEGATIVE, i, index
@@ -137,10 +138,10 @@ def _read_index(text: Any, i: int, stop: int) -> Any:
 @helper()
 def _without_pairs(text: Any, i: int, stop: int) -> bool:
     """Whether no colon follows in the line, but for colons right at i: the words that LIBSVM drops."""
-    while i < stop and text[i] == 58:
+    while i < stop and text[i] == COLON:
         i += 1
-    while i < stop and text[i] != 10 and not (text[i] == 35 and _is_blank(text[i - 1])):
-        if text[i] == 58:
+    while i < stop and text[i] != NEWLINE and not (text[i] == HASH and _is_blank(text[i - 1])):
+        if text[i] == COLON:
             return False
         i += 1
     return True
@@ -151,11 +152,11 @@ def _odd_word(text: Any, i: int, stop: int, notes: int, state: Any) -> int:
     """What stands at i instead of a plain pair: END (line's end, comment or dropped words), else what is wrong with it."""
     if _ends_line(text, i, stop):
         return END
-    if text[i] == 13:
+    if text[i] == RETURN:
         return CONTROL
     if not notes:
         return NOT_A_PAIR
-    if text[i] == 35:
+    if text[i] == HASH:
         return END
     if _without_pairs(text, i, stop):
         if state[TAILS] == 0:
@@ -164,7 +165,7 @@ def _odd_word(text: Any, i: int, stop: int, notes: int, state: Any) -> int:
         return END
     j = i
     while not _ends_word(text, j, stop):
-        if text[j] == 58:
+        if text[j] == COLON:
             return BAD_INDEX
         j += 1
     return NO_COLON
@@ -182,8 +183,8 @@ def _note(
         first = i + 4
         j = first
         number: Any = 0
-        while j < stop and text[j] >= 48 and text[j] <= 57 and j - first < 18:
-            number = number * 10 + np.int64(text[j]) - 48
+        while j < stop and text[j] >= ZERO and text[j] <= NINE and j - first < 18:
+            number = number * 10 + np.int64(text[j]) - ZERO
             j += 1
         if j == first or not _ends_word(text, j, stop):
             return BAD_QID, i
@@ -193,7 +194,7 @@ def _note(
     if (word & np.uint64(0xFFFFFFFFFF)) == np.uint64(0x3A74736F63):  # cost:
         if state[COST_ROW] == row + 1:
             return SECOND_NOTE, i
-        if i + 5 < stop and text[i + 5] == 45:
+        if i + 5 < stop and text[i + 5] == MINUS:
             return NEGATIVE_COST, i
         if _ends_word(text, i + 5, stop):
             return NO_VALUE, i
@@ -240,7 +241,7 @@ def _plain_value(text: Any, start: int, marks: Any, begun: int, tens: Any) -> An
     """(value, place after it, marks behind that) of ``[-]digits[.digits]`` at ``start``; place −1 where that is not what stands
     there, 0 where the 64 bytes from ``begun`` on, which ``marks`` is about, end before it does.
     """
-    negative = text[start] == 45
+    negative = text[start] == MINUS
     if negative:
         start += 1
         marks = marks & (marks - np.uint64(1))
@@ -251,7 +252,7 @@ def _plain_value(text: Any, start: int, marks: Any, begun: int, tens: Any) -> An
     if digits < 1 or digits > 8:
         return 0.0, -1, marks
     value = np.float64(np.int64(digits_value(load8(text, start), digits)))
-    if text[end] == 46:
+    if text[end] == POINT:
         marks = marks & (marks - np.uint64(1))
         if marks == np.uint64(0):
             return 0.0, 0, marks
@@ -280,19 +281,19 @@ def _plain_pairs(text: Any, i: int, pair: int, previous: int, tens: Any, data: A
         while marks != np.uint64(0):
             colon = begun + lowest(marks)
             width = colon - i
-            if text[colon] != 58 or width < 1 or width > 8:
+            if text[colon] != COLON or width < 1 or width > 8:
                 return i, pair, previous
             marks = marks & (marks - np.uint64(1))
             end = begun + lowest(marks)
             digits = end - colon - 1
-            if width <= 4 and digits >= 1 and digits <= 3 and text[end] == 32 and marks != np.uint64(0):
+            if width <= 4 and digits >= 1 and digits <= 3 and text[end] == SPACE and marks != np.uint64(0):
                 index, value = two_values(load8(text, i), width, digits)
                 marks = marks & (marks - np.uint64(1))
             else:
                 value, end, marks = _plain_value(text, colon + 1, marks, begun, tens)
                 if end == 0:
                     break
-                if end < 0 or (text[end] != 32 and text[end] != 10):
+                if end < 0 or (text[end] != SPACE and text[end] != NEWLINE):
                     return i, pair, previous
                 index = np.int64(digits_value(load8(text, i), width))
             if index <= previous:
@@ -301,7 +302,7 @@ def _plain_pairs(text: Any, i: int, pair: int, previous: int, tens: Any, data: A
             data[np.uint64(pair)] = value
             previous = index
             pair += 1
-            if text[end] == 10:
+            if text[end] == NEWLINE:
                 return end, pair, previous
             i = end + 1
     return i, pair, previous
@@ -330,10 +331,10 @@ def _line(
         word = word_at(text, i)
         digits = digit_run(word)
         outcome = FINE
-        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(58):
+        if digits > 0 and digits < 8 and byte_of(word, digits) == np.uint64(COLON):
             after = i + digits + 1
             index = np.int64(digits_value(word, digits))
-        elif byte_of(word, 0) == np.uint64(10):
+        elif byte_of(word, 0) == np.uint64(NEWLINE):
             outcome = END
             break
         else:
@@ -374,7 +375,7 @@ def fill(
     while i < stop:
         settled, tails = state[UNSETTLED], state[TAILS]
         first = _skip_blanks(text, i, stop)
-        if not (notes and first < stop and text[first] == 35):
+        if not (notes and first < stop and text[first] == HASH):
             outcome, at, after = _line(
                 text, i, stop, row, pair, n_leading, notes, tens, fives, leading, data, indices, cost, qid, unsettled, state
             )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from svmkit._jit import compiled, helper
 from svmkit.data import Floats, Ints
+from svmkit.io.characters import NEWLINE
 
 
 class Texts(NamedTuple):
@@ -93,7 +94,7 @@ def _lines(
                     out[at + c] = values[k, c]
                 at = _copy(ending, 0, len(ending), out, at + int64(lengths[k]))
         at = _copy(missing, rest[r], len(missing), out, at)
-        out[at] = 10
+        out[at] = NEWLINE
         at += 1
     return at
 
