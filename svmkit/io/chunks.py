@@ -103,14 +103,16 @@ def _state_of(path: str) -> tuple[int, int]:
 
 
 def _parts(path: str, parse: Parse, may_be_empty: bool) -> Iterator[Chunk]:
-    found, plain = may_be_empty, map_plain(path)
+    plain = map_plain(path)
     texts = _read(path, PART_BYTES, patient=True) if plain is None else _cut(plain, PART_BYTES)
+    some_text = some_example = False
     for text, first_line in _numbered(texts):
+        some_text = True
         dataset = parse(text, first_line)
-        found = dataset.n > 0 or (found and first_line > 1)
         if dataset.n:
+            some_example = True
             yield Chunk(dataset, _where(path, text, first_line))
-    if not found:
+    if not some_example and (some_text or not may_be_empty):
         raise empty(path)
 
 

@@ -16,7 +16,7 @@ from svmkit.data import Dataset, Floats, Ints, Rows
 from svmkit.errors import DataError
 from svmkit.io.inputs import map_bytes
 from svmkit.io.numbers_out import shortest
-from svmkit.io.sparse_text import SparseText, TextError, count_newlines, parse
+from svmkit.io.sparse_text import SparseText, Text, TextError, count_newlines, parse
 
 _MARKS = {
     b"\xef\xbb\xbf": "the file begins with a byte-order mark (BOM); save it as UTF-8 without one",
@@ -42,7 +42,7 @@ def read_dataset(
 
 
 def parse_dataset(
-    text: NDArray[np.uint8],
+    text: Text,
     path: str,
     *,
     precomputed: bool = False,
@@ -92,7 +92,7 @@ class _WrongLine(DataError):
 
 
 def parse_up_to_fault(
-    text: NDArray[np.uint8], path: str, first_line: int, on_warning: Callable[[str], None]
+    text: Text, path: str, first_line: int, on_warning: Callable[[str], None]
 ) -> tuple[Dataset, DataError | None]:
     """The examples in a part of a file, those before the first wrong line if there is one, and what is wrong with it."""
     try:
@@ -103,7 +103,7 @@ def parse_up_to_fault(
         return parse_dataset(good, path, first_line=first_line, on_warning=on_warning), error
 
 
-def _kernel_rows(parsed: SparseText, text: NDArray[np.uint8], path: str, before: int, training: bool) -> Rows:
+def _kernel_rows(parsed: SparseText, text: Text, path: str, before: int, training: bool) -> Rows:
     """Rows of a kernel matrix. Raises DataError unless each line gives all columns 0, 1, … L, the first a serial number.
 
     ``before`` lines of the file stand before the text.
@@ -145,7 +145,7 @@ def _without_first_column(table: Floats) -> Floats:
     return values[: n * (width - 1)].reshape(n, width - 1)
 
 
-def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str, before: int) -> DataError:
+def _uneven(parsed: SparseText, text: Text, path: str, before: int) -> DataError:
     """The complaint about the first row of a kernel matrix that is not as most are: from column 0 to the same last one."""
     counts, last = np.diff(parsed.indptr), parsed.indices[parsed.indptr[1:] - 1]
     found, times = np.unique(counts, return_counts=True)
@@ -159,12 +159,12 @@ def _uneven(parsed: SparseText, text: NDArray[np.uint8], path: str, before: int)
     return DataError(f"Wrong input format at line {line}", f"{path}, line {line}: {reason} {this}")
 
 
-def line_of_row(text: NDArray[np.uint8], row: int) -> int:
+def line_of_row(text: Text, row: int) -> int:
     """The 1-based line that example ``row`` stands on: comments take lines too."""
-    return 1 + int(np.count_nonzero(text[: example_starts(text)[row]] == ord("\n")))
+    return 1 + count_newlines(text, int(example_starts(text)[row]))
 
 
-def example_starts(text: NDArray[np.uint8]) -> Ints:
+def example_starts(text: Text) -> Ints:
     """Where the lines of examples begin, those that are no comments."""
     starts = np.concatenate([[0], np.flatnonzero(text == ord("\n")) + 1]).astype(np.int64)
     starts = starts[starts < len(text)]

@@ -10,7 +10,7 @@ import numpy as np
 from svmkit.data import Dataset
 from svmkit.io.inputs import map_bytes
 from svmkit.io.libsvm_data import example_starts, parse_dataset
-from svmkit.io.sparse_text import Text
+from svmkit.io.sparse_text import Text, line_end
 
 
 class Pool:
@@ -36,11 +36,8 @@ class Pool:
 
     def text_of(self, row: int) -> str:
         """The features of a row as they stand in the file, which may be none."""
-        line = self._text[self._starts[row] :]
-        end = np.flatnonzero(line[: 1 << 12] == ord("\n"))
-        if not len(end):
-            end = np.flatnonzero(line == ord("\n"))
-        text = line[: end[0] if len(end) else len(line)].tobytes().decode("utf-8", "replace").strip()
+        start = int(self._starts[row])
+        text = self._text[start : line_end(self._text, start)].tobytes().decode("utf-8", "replace").strip()
         return "".join(text.split(maxsplit=1)[1:]) if self._labelled else text
 
 
