@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmkit import parallel
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats, Ints, Reals, Rows
 from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.features import feature_names, places_of
 from svmkit.model import Model, alphas
 
-Reals = NDArray[np.float32] | NDArray[np.float64]
 #: Told after each step: how many there were, and the mean over machines of ‖F − G‖²/‖F‖² (at least 0, but for rounding).
 OnStep = Callable[[int, float], None]
 

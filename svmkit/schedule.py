@@ -61,7 +61,7 @@ def side_by_side(solver: Solver, rows: Rows, sizes: Ints, jobs: list[range]) -> 
     alone = sizes[[job[0] for job in jobs if len(job) == 1]].tolist()
     largest = max(alone, default=0)
     nonzeros = 16 if rows.precomputed else len(rows.data) / max(rows.n, 1)
-    enough = 2 * len(alone) < len(jobs) or sum(n**2 for n in alone) * nonzeros >= len(alone) * _WORTH_A_THREAD > 0
+    enough = 2 * len(alone) < len(jobs) or sum(n**2 for n in alone) * nonzeros >= len(alone) * _WORTH_A_THREAD
     return enough and len(jobs) > 1 and largest <= 10_000 and 4 * largest**2 <= int(np.square(sizes).sum())
 
 

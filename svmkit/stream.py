@@ -165,10 +165,12 @@ class _Course:
 
     def _tell(self) -> None:
         listener, now = self._listener, self._clock.seconds()
-        if now >= self._due_s or self.rows >= self._mark:
-            due = now >= self._due_s
-            self._mark = self._mark * 2 if self.rows >= self._mark else self._mark
-            self._due_s = now + listener.every_s if due else self._due_s
+        due, at_mark = now >= self._due_s, self.rows >= self._mark
+        if due:
+            self._due_s = now + listener.every_s
+        if at_mark:
+            self._mark *= 2
+        if due or at_mark:
             self.report(due)
         by_rows = listener.snapshot_rows is not None and self.rows % listener.snapshot_rows == 0
         if self.rows > self._saved_rows and (by_rows or now >= self._snapshot_due_s):

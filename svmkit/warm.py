@@ -46,12 +46,8 @@ class Warm:
 
 def check_solver(name: str, on_a_stream: bool) -> None:
     """Raises UsageError where the solver called ``name`` cannot go on from a model."""
-    if on_a_stream:
-        solvers.solver_with(
-            "resume", name, "begins a stream anew each time, whatever --init says; those that go on from a model"
-        )
-    else:
-        solvers.solver_with("WARM", name, "begins anew each time, whatever --init says; those that go on from a model")
+    wanted, begins = ("resume", "begins a stream anew") if on_a_stream else ("WARM", "begins anew")
+    solvers.solver_with(wanted, name, f"{begins} each time, whatever --init says; those that go on from a model")
 
 
 def join(dataset: Dataset, model: Model) -> Warm:

@@ -58,8 +58,8 @@ _NOTHING = 1e-13
 def choose(
     name: str, rows: Rows, kernel: Kernel, count: int, seed: int, labels: Floats | None = None, heed: Heed = lambda doing: None
 ) -> Rows:
-    """At most ``count`` landmarks by the choice of that name: of each class by itself where ``labels`` (n,) tell classes, and
-    no more of them than that; of all rows else.
+    """At most ``count`` landmarks by the choice of that name: from each class by itself where ``labels`` (n,) tell several
+    apart, at most ``count`` of them, and the choice is not uniform; else from all rows.
     """
     chosen = CHOICES[name]
     if labels is None or name == "uniform":
@@ -68,14 +68,14 @@ def choose(
     if not 1 < len(sizes) <= count:
         return chosen(rows, kernel, count, seed, heed)
     parts = []
-    for c, share in enumerate(_shares(sizes, count)):
+    for c, share in enumerate(_equal_shares(sizes, count)):
         members = np.flatnonzero(class_of == c)
         some = members[_drawn(len(members), _SAMPLED * share, seed)]
         parts.append(chosen(rows.take(some), kernel, share, seed, heed))
     return stack(parts)
 
 
-def _shares(sizes: Ints, count: int) -> list[int]:
+def _equal_shares(sizes: Ints, count: int) -> list[int]:
     """Equal shares of ``count``; what a class is too small for goes to the larger ones."""
     shares, left = [0] * len(sizes), count
     for before, c in enumerate(np.argsort(sizes, kind="stable").tolist()):

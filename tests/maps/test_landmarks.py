@@ -160,7 +160,7 @@ def test_all_rows_are_looked_at_together_where_classes_do_not_count(name: str, l
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=9), st.integers(0, 200))
 def test_shares_are_equal_but_where_a_class_is_smaller(sizes: list[int], more: int) -> None:
     count = len(sizes) + more
-    shares = landmarks._shares(np.array(sizes), count)
+    shares = landmarks._equal_shares(np.array(sizes), count)
     assert sum(shares) == min(count, sum(sizes))
     short = [share for share, size in zip(shares, sizes, strict=True) if share < size]
     assert all(share <= size for share, size in zip(shares, sizes, strict=True))
