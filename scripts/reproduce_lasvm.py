@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +216,7 @@ MNIST = Case("mnist8", "mnist", "mnist.t", WHOLE, lambda y: y == 8, 1000, 0.005,
 SELECTION = {
     "adult": (next(case for case in CASES if case.name == "adult"), ("random", "active", "autoactive")),
     "mnist8": (MNIST, ("random", "gradient", "active")),
-    "mnist8+n": (Case(**{**vars(MNIST), "name": "mnist8+n", "noise": 0.1}), ("random", "gradient", "active")),
+    "mnist8+n": (replace(MNIST, name="mnist8+n", noise=0.1), ("random", "gradient", "active")),
 }
 #: A curve: examples learned, then error in % and support vectors after finishing, (marks, seeds).
 Curve = tuple[list[int], Floats, Floats]
@@ -287,7 +287,7 @@ def digit_rows(most: int | None) -> Iterator[Sequence[str]]:
     for name, (solver_name, options, said) in DIGIT_RUNS.items():
         values, errors, seconds = np.empty((len(digits), 10)), [], 0.0
         for digit in range(10):
-            task = task_of(Case(**{**vars(MNIST), "positive": lambda y, digit=digit: y == digit}), most)
+            task = task_of(replace(MNIST, positive=lambda y, digit=digit: y == digit), most)
             solver = solvers.solver(solver_name)
             began = time.process_time()
             found = run(solver, task.problem, solver.Options(**options), eps=1e-3)
@@ -317,7 +317,7 @@ def report_selection(names: Sequence[str], seeds: int, plot: str | None, most: i
             case, selections = SELECTION[name]
             task = task_of(case, most)
             exact = outcome("smo", task)
-            clean = outcome("smo", task_of(Case(**{**vars(case), "noise": 0.0}), most)) if case.noise else exact
+            clean = outcome("smo", task_of(replace(case, noise=0.0), most)) if case.noise else exact
             marks = [mark for mark in MARKS if mark <= task.problem.n]
             curves = {selection: curve(task, selection, seeds, marks) for selection in selections}
             yield from selection_rows(case, exact, curves, clean.error)

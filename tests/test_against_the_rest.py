@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def three_classes(n: int = 90, seed: int = 3) -> Dataset:
 @pytest.mark.parametrize("solver", ["smo", "sdca"])
 def test_each_machine_is_that_of_the_relabelled_data(solver: str) -> None:
     dataset = three_classes()
-    config = TrainConfig(**{**vars(OVR), "solver": solver, "bias": "none" if solver == "sdca" else None})
+    config = replace(OVR, solver=solver, bias="none" if solver == "sdca" else None)
     found = fit(dataset, config)
     decisions = decision_values(found.model, dataset.rows)
     factor = {4: 2.0, 7: 0.5}
@@ -53,7 +54,7 @@ def test_each_machine_is_that_of_the_relabelled_data(solver: str) -> None:
 def test_two_classes_have_one_machine_and_libsvms_model() -> None:
     dataset = three_classes()
     two = dataset.take(np.flatnonzero(dataset.y > 0))
-    pairwise = TrainConfig(**{**vars(OVR), "multiclass": "ovo"})
+    pairwise = replace(OVR, multiclass="ovo")
     assert model_text(fit(two, OVR).model) == model_text(fit(two, pairwise).model)
 
 
