@@ -70,7 +70,7 @@ def _write_data(name: str, labels: tuple[int, ...], draw: random.Random) -> None
     train = rows[:N_TRAIN]
     sparse = [" ".join([answer, *_pairs(row)]) for answer, row in zip(answers, rows, strict=True)]
     gram = [
-        " ".join([answer, f"0:{r + 1}", *(f"{j}:{_dot(row, other):.6f}" for j, other in enumerate(train, 1))])
+        " ".join([answer, f"0:{r + 1}", *(f"{j}:{_kernel_value(row, other):.6f}" for j, other in enumerate(train, 1))])
         for r, (answer, row) in enumerate(zip(answers, rows, strict=True))
     ]
     for file, lines in ((name, sparse), (f"gram-{name}", gram)):
@@ -86,7 +86,8 @@ def _pairs(row: list[float]) -> list[str]:
     return [f"{j}:{value:g}" for j, value in enumerate(row, 1) if value]
 
 
-def _dot(a: list[float], b: list[float]) -> float:
+def _kernel_value(a: list[float], b: list[float]) -> float:
+    """The inner product over the features that both have, plus 0.1."""
     return sum(x * y for x, y in zip(a, b, strict=False)) + 0.1
 
 

@@ -126,7 +126,7 @@ def dense_rows(matrix: NDArray[np.float32]) -> Rows:
 
 
 def row_blocks(indptr: Ints, nonzeros: int, most_rows: int | None = None) -> Iterator[tuple[int, int]]:
-    """Ranges (first, last + 1) of rows of about ``nonzeros`` each, and at most so many rows, or ``most_rows``."""
+    """Ranges (first, last + 1) of rows with about ``nonzeros`` nonzeros, and at most ``most_rows`` rows, else ``nonzeros``."""
     first, n = 0, len(indptr) - 1
     while first < n:
         last = int(np.searchsorted(indptr, indptr[first] + nonzeros, side="right")) - 1

@@ -33,7 +33,7 @@ def gather_dense(matrix: NDArray[np.float32], index: NDArray[np.int64]) -> NDArr
     """The rows of ``matrix`` numbered ``index``, in that order."""
     out = np.empty((len(index), matrix.shape[1]), matrix.dtype)
 
-    def copy(first: int, last: int) -> None:  # "raise" would go by way of another array
+    def copy(first: int, last: int) -> None:  # by way of another array it would go with mode "raise", the default
         np.take(matrix, index[first:last], axis=0, out=out[first:last], mode="wrap")
 
     parallel.run_ranges(copy, len(index), parallel.pieces_of(out.size, _PIECE_NONZEROS))

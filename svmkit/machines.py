@@ -111,7 +111,7 @@ class Machines:
         return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
 
     def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Bools:
-        """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (k,).
+        """Learns examples of the given classes (positions in ``labels``) in order; which were predicted wrong before, (n,).
 
         Raises DataError, with none of them learned, for a weight or a value that the machines or their map cannot take.
         """

@@ -101,7 +101,10 @@ def group_classes(y: Floats, used: Ints, name: str = "the data") -> tuple[Ints, 
 
 
 def usable_examples(dataset: Dataset) -> Ints:
-    """Examples with a weight above zero; those of weight 0 take no part."""
+    """Examples with a weight above zero; those of weight 0 take no part.
+
+    Raises DataError for a weight that is negative or not finite, and where there is no such example.
+    """
     if dataset.n == 0:
         raise DataError(f"{dataset.name}: no examples to train on")
     bad = np.flatnonzero(~(np.isfinite(dataset.weights) & (dataset.weights >= 0)))

@@ -84,8 +84,8 @@ class SmallFolds:
     K: Floats
 
     def train(self, numbers: list[int]) -> list[SmallFold | None]:
-        """The first of these folds, as many as a call trains, none where it does not reach the first one's end; None stands for
-        one that is left to ``fit``.
+        """What became of the first of these folds, as many as one call trains to their end, which may be not even one; None
+        for a fold that is left to ``fit``.
         """
         clock = Clock()
         folds = [self._prepared(number) for number in numbers]

@@ -151,7 +151,7 @@ def chosen(naive: Naive, left: list[int], options: lasvm.Options, seed: int, dra
 
 
 def naive_run(case: Problem, K: Floats, seed: int, options: lasvm.Options, naive: Naive) -> Iterator[None]:
-    """After each step; S as it is at the begin."""
+    """Yields after each step; the first epoch leaves out what ``naive`` has in S to begin with."""
     drawn = 0
     for epoch in range(options.epochs):
         seeded = options.selection in ("random", "gradient")

@@ -14,7 +14,7 @@ _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def named(path: str) -> int | None:
-    """The descriptor that an output of this name is written to as it stands, or None: a file by its name is made anew."""
+    """The open descriptor that an output of this name is written to, as it stands; None where the name is that of a file."""
     number = re.fullmatch(r"/(?:dev|proc/self)/fd/([0-9]{1,9})", path)
     return int(number[1]) if number else _STANDARD.get(path)
 

@@ -32,7 +32,7 @@ _COMPRESSIONS = (
     (b"\xfd7zXZ\0", "xz", "lzma"),
     (b"\x28\xb5\x2f\xfd", "zstd", "compression.zstd"),
 )
-#: What undoes one stream, of the modules whose own files take a stream that is damaged, but for the first, for the end.
+#: What undoes one stream, of the modules whose own files end, without an error, before any damaged stream but the first.
 _ONE_STREAM = {"bz2": "BZ2Decompressor", "lzma": "LZMADecompressor"}
 #: Bytes that are decompressed in one go.
 _CHUNK = 1 << 20

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit import maps
 from svmkit.config import KERNEL_NUMBERS, KERNELS, SVM_TYPES
@@ -85,6 +84,7 @@ def _pieces(model: Model, style: Style) -> Iterator[bytes]:
 
 
 def _word(value: object) -> str:
+    """The text of a number, truth value or text that ``_value`` reads back."""
     return repr(value).strip("'")
 
 
@@ -362,7 +362,7 @@ def _read_support(text: Text, at: int, header: _Header, kernel: Kernel, total: i
     return found.leading, _serial_rows(rows, header, first) if kernel.kind == PRECOMPUTED else rows
 
 
-def _end_of_lines(body: NDArray[np.uint8]) -> int:
+def _end_of_lines(body: Text) -> int:
     """Where the last line with something in it ends, blank ones after it being an editor's; the whole if it has no end."""
     tail = body[-_TAIL:].tobytes()
     before, filled = len(body) - len(tail), len(tail.rstrip())

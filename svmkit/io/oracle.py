@@ -151,7 +151,7 @@ class Lines:
                 return line.decode("utf-8", "replace")
             self._rest += content
         line, _, self._rest = self._rest.partition(b"\n")
-        return line.decode("utf-8", "replace").strip() or " "
+        return line.decode("utf-8", "replace").strip() or " "  # an empty line is not the end
 
 
 def _is_answer(line: bytes) -> bool:
