@@ -100,14 +100,14 @@ def _may_be_dense(model: Model, basis: Rows) -> bool:
 # --- what the machines are made of ----------------------------------------------------------------------------------------
 
 
-def _several(model: Model) -> bool:
-    """Whether machines have parts of the rows each."""
+def _of_pairs(model: Model) -> bool:
+    """Whether each machine has the rows of its own two classes alone, not all."""
     return model.n_class > 2 and model.multiclass == "ovo"
 
 
 def _members(model: Model, groups: Ints, pair: tuple[int, int]) -> Ints:
     """Which basis vectors the machine of ``pair`` may use; ``groups`` (k,) are their classes."""
-    if not _several(model):
+    if not _of_pairs(model):
         return np.arange(len(groups))
     return np.flatnonzero(np.isin(groups, pair))
 
@@ -115,7 +115,7 @@ def _members(model: Model, groups: Ints, pair: tuple[int, int]) -> Ints:
 def _chosen(model: Model, count: int, seed: int) -> tuple[Rows, Ints]:
     """Support vectors for a start, and the class of each, ascending."""
     starts = model.class_starts
-    if not _several(model):
+    if not _of_pairs(model):
         picked = np.sort(landmarks.pivots(model.rows, model.kernel, count, seed))
         return model.rows.take(picked), np.searchsorted(starts, picked, side="right") - 1
     sizes = np.diff(starts)

@@ -39,8 +39,8 @@ from svmkit.warm import Warm, check_solver
 
 ONE_CLASS = "WARNING: training data in only one class. See README for details."
 
-#: Rows that an SVM is trained on for each landmark it is to be reduced to, and the stream they are drawn by.
-ROWS_A_LANDMARK, _LANDMARK_ROWS = 100, 1 << 44
+#: Rows that an SVM is trained on for each landmark it is to be reduced to, and the stream of random numbers they are drawn by.
+ROWS_A_LANDMARK, _DRAWN_ROWS_STREAM = 100, 1 << 44
 #: What that SVM has of the config.
 _OF_EXACT = (
     *("kernel", "degree", "gamma", "coef0", "C", "lam", "eps", "cache_mb", "shrinking", "class_weight"),
@@ -228,7 +228,7 @@ def reduced_landmarks(
     """
     from svmkit.compress import STEPS, compress  # SciPy's optimisers, which take longer to load than small data to train on
 
-    drawn = permutation(config.seed, _LANDMARK_ROWS, len(used))[: ROWS_A_LANDMARK * config.dim]
+    drawn = permutation(config.seed, _DRAWN_ROWS_STREAM, len(used))[: ROWS_A_LANDMARK * config.dim]
     exact = replace(TrainConfig(), **{name: getattr(config, name) for name in _OF_EXACT})
 
     def on_progress(seconds: float, progress: Progress) -> None:

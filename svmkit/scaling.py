@@ -97,8 +97,8 @@ def of_both(one: Scaling, other: Scaling) -> Scaling:
     one, other = one.covering(other.index), other.covering(one.index)
     minimum, maximum = np.minimum(one.minimum, other.minimum), np.maximum(one.maximum, other.maximum)
     if one.known[0] != other.known[0]:
-        known = one if one.known[0] else other
-        minimum[0], maximum[0] = known.minimum[0], known.maximum[0]
+        has_it = one if one.known[0] else other
+        minimum[0], maximum[0] = has_it.minimum[0], has_it.maximum[0]
     return replace(one, minimum=minimum, maximum=maximum, known=one.known | other.known)
 
 

@@ -41,7 +41,7 @@ _TAIL = 4096
 
 _KERNEL_KEYS = ("degree", "gamma", "coef0")
 _NUMBER_KEYS = (*_KERNEL_KEYS, "nr_class", "total_sv", "rho", "label", "probA", "probB", "prob_density_marks", "nr_sv")
-KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_NUMBER_KEYS, "SV"))
+_KEYS = frozenset(("svm_type", "multiclass", "feature_map", "kernel_type", *_NUMBER_KEYS, "SV"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _BEYOND = re.compile(r"[+-]?(inf|nan)", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
@@ -255,7 +255,7 @@ def _read_header(text: Text, path: str) -> tuple[_Header, int]:
         if last in _NUMBER_KEYS and all(_NUMBER.fullmatch(word) or _BEYOND.fullmatch(word) for word in words):
             header.lines[last].words.extend(words)  # a long list may go on in another line
             continue
-        if key not in KEYS:
+        if key not in _KEYS:
             header.fail(number, f"unknown text in model file: [{_shown(key)}]")
         if key in header.lines:
             header.fail(number, f"`{key}` stands here a second time")

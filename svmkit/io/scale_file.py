@@ -21,7 +21,7 @@ from svmkit.io.inputs import read_bytes
 from svmkit.io.outputs import atomic_output
 from svmkit.scaling import LabelRange, Scaling, unmeasured
 
-SUMMARY = "ERROR: failed to read scaling parameters"
+_SUMMARY = "ERROR: failed to read scaling parameters"
 
 
 def write_ranges(path: str, scaling: Scaling) -> None:
@@ -83,11 +83,11 @@ class _Lines:
 
     def fail(self, why: str) -> NoReturn:
         """Raises DataError about the line last taken."""
-        raise DataError(SUMMARY, f"{self.path}, line {self.lines[self.at - 1][0]}: {why}")
+        raise DataError(_SUMMARY, f"{self.path}, line {self.lines[self.at - 1][0]}: {why}")
 
     def next_words(self, what: str) -> list[str]:
         if self.at == len(self.lines):
-            raise DataError(SUMMARY, f"{self.path}: ends where {what} should stand: not a range file, or cut short")
+            raise DataError(_SUMMARY, f"{self.path}: ends where {what} should stand: not a range file, or cut short")
         self.at += 1
         return self.lines[self.at - 1][1]
 
