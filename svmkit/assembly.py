@@ -63,9 +63,9 @@ def assemble(
 
 
 def _numbered(supports: list[Support], n: int, first: Ints) -> tuple[Bools, Ints]:
-    """Which of the ``n`` training rows are support vectors; and the class of each other basis row, which gets its number.
+    """Which of the ``n`` training rows are support vectors, and the class of each other basis row.
 
-    ``first`` is the first class of each machine.
+    These others get the numbers n, n + 1 … in place of their −1 in ``supports``. ``first`` is the first class of each machine.
     """
     is_support, own_class = np.zeros(n + 1, dtype=bool), [np.empty(0, np.int64)]
     done = n_own = 0

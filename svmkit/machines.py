@@ -108,6 +108,7 @@ class Machines:
         return len(self.pairs) > 1 and self.config.multiclass == "ovo"
 
     def _renewal(self) -> int:
+        """The number of rows at which the voters are made anew: twice that of the last time, at most ``_VOTES_FOR`` more."""
         return min(2 * self._renewed_at, self._renewed_at + _VOTES_FOR) if self._renewed_at else 1
 
     def learn(self, rows: Rows, classes: Ints, weight: Floats) -> Bools:

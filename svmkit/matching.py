@@ -63,7 +63,7 @@ def weight_rows(model: Model) -> set[int]:
 
 
 def _find(support: Rows, rows: Rows, examples: Ints) -> Found:
-    """Of equal ``examples`` the first is taken first."""
+    """Which of ``examples`` each row of ``support`` is; of equal ones the first is taken first."""
     place, exact = np.full(support.n, -1, dtype=np.int64), np.zeros(support.n, dtype=bool)
     for exactly in (True, False):
         missing = np.flatnonzero(place < 0)

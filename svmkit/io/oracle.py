@@ -181,7 +181,7 @@ class Log:
         if whole.startswith(_HEAD) and whole != head.encode() and not any(map(_is_answer, whole.splitlines())):
             self._file.truncate(0)  # nobody was asked anything
             content = whole = b""
-        if whole or not head.encode().startswith(content):
+        if whole or not head.encode().startswith(content):  # else it is new, or was cut short in its head
             try:
                 self._read((whole or content).decode("utf-8", "replace"), head)
             except DataError:

@@ -68,7 +68,7 @@ class FourierMap:
     seed: int
     orthogonal: bool
     n_features: int
-    _known: list[_Frequencies] = field(default_factory=list, repr=False)
+    _known: list[_Frequencies] = field(default_factory=list, repr=False)  # one at most, put in when asked for first
 
     def transform(self, rows: Rows, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """φ of each row, (n, dim). Raises DataError for values so large that no digit of an angle is left."""
