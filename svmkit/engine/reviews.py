@@ -22,7 +22,7 @@ class Reviews:
     """Of a run over ``n`` variables."""
 
     def __init__(self, n: int) -> None:
-        self._every = max(_STEPS, _STEPS_EACH * n)
+        self._every, self._most_idle = max(_STEPS, _STEPS_EACH * n), _LOOKS
         self._next, self._idle = _STEPS, 0
         self._fallen_to = inf
 
@@ -35,12 +35,12 @@ class Reviews:
         else:
             self._idle += 1
         self._next = steps + self._every
-        return self._idle >= _LOOKS
+        return self._idle >= self._most_idle
 
     def hurry(self, steps: int, least: float) -> None:
-        """After ``steps`` steps in all, at ``least``: looks come sooner from now on, and the first may be the last."""
-        self._every = _HURRIED_STEPS
-        self._fallen_to, self._idle, self._next = least, _LOOKS - 1, steps + self._every
+        """After ``steps`` steps in all, at ``least``: looks come sooner from now on; one without a fall is the last."""
+        self._every, self._most_idle = _HURRIED_STEPS, 1
+        self._fallen_to, self._next = least, steps + self._every
 
 
 class Checks:

@@ -38,6 +38,7 @@ F; if corrections stop helping, on float64 kernels throughout (smo_state.py, whi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil, inf
 
 import numpy as np
 
@@ -68,7 +69,7 @@ from svmkit.solvers.smo_state import (
     use_float64,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
-from svmkit.solvers.smo_w import claim_w_if_quicker, features_of_w, go_on_to_w, look_for_w, on_the_way
+from svmkit.solvers.smo_w import claim_w_if_quicker, features_of_w, go_on_to_w, look_for_w, on_the_way, work_left_before_w
 from svmkit.trace import Progress
 
 SUMMARY = "block SMO, exact: second-order pair steps on fused kernel blocks, no cache (default)"
@@ -85,7 +86,7 @@ _STEP_VARIABLES = 64
 _SHRINK_ROUNDS = 4
 #: The share of all kernel values so far that an early look at the dropped variables may cost.
 _LOOK_SHARE = 0.05
-#: Steps after which a block is closed, finished or not: so many a variable, but always so many in all.
+#: Steps after which a block is closed, finished or not: so many a variable, but so many in all; or when it is time for w.
 _BLOCK_STEPS, _LEAST_BLOCK_STEPS = 64, 20_000
 #: After so many steps, in unfinished blocks one after another, rounding may be what keeps them from finishing.
 _MOST_UNFINISHED = 2_000_000
@@ -191,11 +192,10 @@ def advance(state: State, budget: int) -> Progress:
 
 def _go_on(state: State, block: Block, budget: int) -> int:
     """At most ``budget`` more steps in the open block, and its end; returns how many, or as how many steps it took."""
-    most = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * len(block.place))
-    allowed = min(budget, most - block.steps)
+    allowed = min(budget, block.most_steps - block.steps)
     used = _steps(state, block, allowed)
     finished = used < allowed
-    if finished or block.steps == most:
+    if finished or block.steps == block.most_steps:
         state.unfinished_steps = 0 if finished else state.unfinished_steps + block.steps
         state.lost_steps += max(0, _ROUND_STEPS - block.steps)
         used += _overhead(state, block)
@@ -287,7 +287,19 @@ def _block(state: State, m: float, M: float) -> Block:
         up=aligned(len(place), real),
         low=aligned(len(place), real),
         eps=qp.inner_eps(state.eps, state.violation, whole, real),
+        most_steps=_most_steps(state, len(place)),
     )
+
+
+def _most_steps(state: State, n: int) -> int:
+    """Of a block of ``n`` variables; it does not depend on how steps are cut into calls, as work so far in a block may."""
+    most, left = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * n), work_left_before_w(state, _work(state))
+    return most if left == inf else min(most, max(1, ceil(left / _step_work(n))))
+
+
+def _step_work(n: int) -> float:
+    """Of a step in a block of ``n`` variables, in kernel values: it looks at each of them twice."""
+    return 2.0 * max(n, _STEP_VARIABLES)
 
 
 def _take_all(state: State) -> None:
@@ -342,7 +354,7 @@ def _steps(state: State, block: Block, budget: int) -> int:
         used = steps(state.K, block.diagonal, *moved, *bounds, block.up, block.low, block.eps, budget)
     block.steps += used
     state.steps += used
-    state.step_work += 2.0 * max(len(block.place), _STEP_VARIABLES) * used  # a step looks at the whole block twice
+    state.step_work += _step_work(len(block.place)) * used
     return used
 
 

@@ -22,9 +22,9 @@ _NEAR_SHARE = 0.1
 _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
-#: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a row and pair of features, and a
-#: feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
-_W_START, _W_ROW, _W_NONZERO, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 3e8, 9e3, 280.0, 0.2, 2.6, 0.25, 32
+#: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a feature, a row and pair of
+#: features, and a feature cubed. They begin once ``_W_SHARE`` of that is done, and take about ``_W_STEPS`` steps.
+_W_START, _W_ROW, _W_NONZERO, _W_FEATURE, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 7e7, 9e3, 280.0, 1e6, 0.2, 2.6, 0.25, 32
 #: Steps through the interior take as long as so many kernel values: to begin with, a variable squared and cubed. They begin
 #: when as much is done as so many of them take; for active variables by themselves, if that is such a share of what is done.
 _INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 8e6, 50.0, 0.006, 20, 0.25
@@ -79,7 +79,11 @@ class Pace:
 
     def claim_w_if_quicker(self, work: float, nonzeros: int, n_features: int) -> bool:
         """Whether enough has been done that w may be found sooner, for linear rows; True once at most."""
-        return work >= _W_SHARE * self._w_work(nonzeros, n_features) and self.claim_w()
+        return work >= self.work_before_w(nonzeros, n_features) and self.claim_w()
+
+    def work_before_w(self, nonzeros: int, n_features: int) -> float:
+        """How much that is; infinite once w has been looked for."""
+        return inf if self._w_was_tried else _W_SHARE * self._w_work(nonzeros, n_features)
 
     def w_step_work(self, nonzeros: int, n_features: int) -> float:
         """How long one of these Newton steps takes, roughly."""
@@ -87,7 +91,8 @@ class Pace:
 
     def _w_work(self, nonzeros: int, n_features: int) -> float:
         by_n = _W_ROW + _W_PAIR * n_features**2
-        return _W_START + by_n * self._n + _W_NONZERO * nonzeros + _W_CUBE * float(n_features) ** 3
+        by_features = _W_FEATURE * n_features + _W_CUBE * float(n_features) ** 3
+        return _W_START + by_n * self._n + _W_NONZERO * nonzeros + by_features
 
     def claim_w(self) -> bool:
         """Whether w has not been looked for yet; True once at most."""

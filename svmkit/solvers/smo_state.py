@@ -33,7 +33,10 @@ from svmkit.solvers.smo_pace import Pace
 
 @dataclass
 class Block:
-    """An open round: places of its variables among the active ones, and what the steps change; F as in qp.py."""
+    """An open round: places of its variables among the active ones, and what the steps change; F as in qp.py.
+
+    It is closed after ``most_steps``, finished or not.
+    """
 
     place: Ints
     diagonal: NDArray[Any]
@@ -44,6 +47,7 @@ class Block:
     up: NDArray[Any]
     low: NDArray[Any]
     eps: float
+    most_steps: int
     steps: int = 0
 
 

@@ -11,7 +11,7 @@ is cut short on the way.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, isnan
+from math import ceil, inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +59,11 @@ def features_of_w(problem: Problem) -> int:
 def claim_w_if_quicker(state: State, work: float) -> bool:
     """Whether after so much ``work``, in kernel values, Newton steps on w may be the shorter way; True once at most."""
     return state.w_features > 0 and state.pace.claim_w_if_quicker(work, _nonzeros(state), state.w_features)
+
+
+def work_left_before_w(state: State, work: float) -> float:
+    """How much more work, in kernel values, comes before these steps; infinite where they do not, or have been taken."""
+    return state.pace.work_before_w(_nonzeros(state), state.w_features) - work if state.w_features else inf
 
 
 def look_for_w(state: State, before: int = 0) -> None:

@@ -32,14 +32,14 @@ def test_of_many_variables_looks_are_further_apart() -> None:
     assert looks(1_000_000, [1.0] * 5, every=50_000_000) == [False] * 4 + [True]
 
 
-def test_in_a_hurry_looks_come_soon_and_the_first_may_be_the_last() -> None:
+def test_in_a_hurry_looks_come_soon_and_the_first_without_a_fall_is_the_last() -> None:
     for least, said in ((50.0, True), (40.0, False)):
         reviews = Reviews(10)
         assert not reviews.review(EVERY, 100.0)
         reviews.hurry(EVERY + 7, 50.0)
         assert not reviews.review(EVERY + 7 + _HURRIED_STEPS - 1, 50.0)
         assert reviews.review(EVERY + 7 + _HURRIED_STEPS, least) is said
-    assert [reviews.review(EVERY + 7 + k * _HURRIED_STEPS, 40.0) for k in range(2, 6)] == [False] * 3 + [True]
+    assert [reviews.review(EVERY + 7 + k * _HURRIED_STEPS, least) for k, least in ((2, 32.0), (3, 30.0))] == [False, True]
 
 
 def test_checks_may_fail_to_halve_the_violation_a_few_times() -> None:

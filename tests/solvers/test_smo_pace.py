@@ -12,6 +12,7 @@ from svmkit.problem import LINEAR, RBF, Kernel, Problem
 from svmkit.solvers import smo, smo_pace
 from svmkit.solvers.base import run
 from svmkit.solvers.smo_pace import Pace
+from svmkit.solvers.smo_state import spent
 from svmkit.trace import Limits, Status
 
 
@@ -107,7 +108,9 @@ def test_other_ways_wait_for_the_work_that_they_would_take() -> None:
     assert not pace.claim_interior_if_quicker(0.99 * inside)
     assert not pace.claim_w_if_quicker(0.99 * by_w, 120, 3)
     assert pace.claim_interior_if_quicker(1.01 * inside)
+    assert pace.work_before_w(120, 3) == by_w
     assert pace.claim_w_if_quicker(1.01 * by_w, 120, 3)
+    assert pace.work_before_w(120, 3) == np.inf
 
 
 def with_times(seed: int, start: float, span: int) -> Problem:
@@ -130,10 +133,12 @@ def test_rounds_of_a_step_each_count_for_what_they_take() -> None:
     most = 0
     for seed in (3, 4, 5, 6):
         state = smo.start(with_times(seed, 1.6e9, 2592000), smo.Options(), 1e-3, 0)
-        rounds = 0
+        rounds, before_w = 0, 0
         while not (progress := smo.advance(state, 10_000)).stalled:
             most, rounds = max(most, state.rounds - rounds), state.rounds
+            before_w = before_w or spent(state) * (state.to_w is not None)
         assert state.rounds < 20_000
+        assert 0 < before_w < 100_000
         assert progress.steps < 1_000_000
     assert 10_000 // smo._ROUND_STEPS - 20 <= most <= 10_000 // smo._ROUND_STEPS + 1
 

@@ -36,6 +36,27 @@ def test_a_linear_run_that_stalls_at_once_looks_for_w_then() -> None:
     assert solve(smo, problem, smo.Options(), eps=1e-3).certificate.primal <= by_w.primal
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_block_that_crawls_is_closed_when_it_is_time_for_w(bias: str) -> None:
+    """Which is sooner than after 64 steps a variable, and after as many however they are cut into calls."""
+    X, y = zoo.points(900, 6, seed=3, noise=0.6)
+    problem = replace(zoo.problem(X, y, Kernel(LINEAR), 1000.0), bias=bias)
+    ends = set()
+    for budget in (10**9, 777):
+        state = smo.start(problem, smo.Options(), 1e-3, 0)
+        wait = state.pace.work_before_w(X.size, 6)
+        progress = smo.advance(state, 1)
+        while state.pace.work_before_w(X.size, 6) < np.inf:
+            before = state.steps
+            progress = smo.advance(state, min(budget, 40_000))
+        assert before <= wait / (2 * 900) < 20_000
+        while not progress.ended:
+            progress = smo.advance(state, budget)
+        assert progress.done
+        ends.add((progress.steps, smo.solution(state).coef.tobytes()))
+    assert len(ends) == 1
+
+
 @pytest.mark.parametrize("C", [1e8, 1e10])
 def test_identical_rows_of_both_classes_without_a_bias(C: float) -> None:
     """Newton steps on w are no help, and come when all but two variables have been dropped."""
