@@ -77,7 +77,7 @@ def _shortest(values: Any, powers: Any, characters: Any, lengths: Any) -> None:
             lengths[i] = at
         else:
             digits, exponent = _fewest(c, q, powers)
-            lengths[i] = _put(digits, exponent, _PLAIN_BELOW, out, at)
+            lengths[i] = _put(digits, exponent, int64(_PLAIN_BELOW), out, at)  # as int64 compiled but once
 
 
 @compiled("void(f8[:], i8, u8[:], u1[:, :], u1[:])")

@@ -319,7 +319,7 @@ def _line(
     outcome, i = _leading_numbers(text, i, stop, row, n_leading, tens, fives, leading, unsettled, state)
     if outcome != FINE:
         return outcome, i, pair
-    previous: Any = -1
+    previous = np.int64(-1)  # of a plain −1 numba would compile _plain_pairs, once more, for just that
     plain = True
     while True:
         i = _skip_blanks(text, i, stop)
