@@ -65,8 +65,10 @@ class Interior:
     """
 
     @np.errstate(over="ignore", invalid="ignore")  # kernel values that overflow
-    def __init__(self, K: Floats, constant: Floats, lower: Floats, upper: Floats, total: float | None, eps: float) -> None:
-        """K (n, n) positive semidefinite, 0 in every box, no box empty; ``total`` None without a bias."""
+    def __init__(
+        self, K: Floats, constant: Floats, lower: Floats, upper: Floats, total: float | None, eps: float, near: Floats
+    ) -> None:
+        """K (n, n) positive semidefinite, 0 in every box, no box empty; ``total`` None without a bias; ``near`` (n,) some β."""
         self._K, self._constant, self._lower, self._upper, self._total = K, constant, lower, upper, total
         self._diagonal = np.diag(K).copy()
         self._eps = eps
@@ -75,18 +77,20 @@ class Interior:
         self._dual_mark, self._ridge = 0.0, _FIRST_RIDGE
         self.beta, self.level = np.zeros(len(constant)), 0.0
         self.ended = self.met = False
-        self._point = self._begin()
+        self._point = self._begin(near)
         self._judge()
 
-    def _begin(self) -> _Point:
-        """The classes' means apart by the distance of least objective, each halfway into its box at most."""
-        out = np.where(self._upper > -self._lower, 1.0, -1.0)
-        means = out / np.where(out > 0, np.count_nonzero(out > 0), np.count_nonzero(out < 0))
-        slope, curvature = float(means @ self._constant), float(means @ product_of_rows(self._K, means))
-        length = slope / curvature if slope > 0.0 < curvature else 1.0
-        edge = np.where(out > 0, self._lower, self._upper)
+    def _begin(self, near: Floats) -> _Point:
+        """Each class by one share of its boxes away from their ends, in all as far as ``near`` is, halfway at most.
+
+        From nearer the ends many a step would be short, from further off steps would first have to come back.
+        """
+        out = self._upper > -self._lower
+        edge = np.where(out, self._lower, self._upper)
         room = self._upper - self._lower
-        beta = edge + out * np.minimum(length * np.abs(means), 0.5 * room)
+        rooms = np.where(out, room[out].sum(), room[~out].sum())
+        away = min(0.5 * float(np.abs(near - edge).sum()) or inf, 0.5 * float(rooms.min()))
+        beta = edge + np.where(out, 1.0, -1.0) * away * room / rooms
         F = self._constant - product_of_rows(self._K, beta)
         nu = 0.0 if self._total is None else float(F.mean())
         least = _FIRST_SHARE * float(np.abs(nu - F).max())
@@ -121,13 +125,18 @@ class Interior:
         return primal, float(beta @ self._constant) - 0.5 * float(beta @ (self._constant - F)), level
 
     def _snapped(self) -> Floats:
-        """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room."""
+        """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room;
+        β as it is where that is not room enough.
+        """
         at = self._point
         at_lower, at_upper = at.below * self._diagonal < at.z, at.above * self._diagonal < at.t
         beta = np.where(at_lower, self._lower, np.where(at_upper, self._upper, at.beta))
         if self._total is not None:
             room = np.where(at_lower | at_upper, -1.0, np.minimum(at.below, at.above))
-            beta[int(np.argmax(room))] += self._total - float(beta.sum())
+            most = int(np.argmax(room))
+            beta[most] += self._total - float(beta.sum())
+            if not self._lower[most] <= beta[most] <= self._upper[most]:
+                return at.beta
         return np.clip(beta, self._lower, self._upper)
 
     def _violation(self, beta: Floats, F: Floats) -> float:

@@ -41,7 +41,7 @@ def go_inside(state: State) -> None:
     K = state.variables.engine.block(rows, rows)
     total = float(whole.beta.sum()) if state.variables.bias else None
     bounds = whole.lower[movable], whole.upper[movable]
-    state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps)
+    state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps, whole.beta[movable])
 
 
 def go_on_inside(state: State, budget: int) -> int:
@@ -68,7 +68,7 @@ def minimise_active(state: State, work: float) -> bool:
     state.evaluations_before += K.size
     room = active.lower - active.beta, active.upper - active.beta
     with parallel.leavable():
-        interior = Interior(K, active.F, *room, 0.0 if state.variables.bias else None, 0.5 * state.eps)
+        interior = Interior(K, active.F, *room, 0.0 if state.variables.bias else None, 0.5 * state.eps, np.zeros(n))
         while not interior.ended:
             parallel.stay()
             interior.step()

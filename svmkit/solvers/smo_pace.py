@@ -27,7 +27,7 @@ _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 _W_START, _W_ROW, _W_NONZERO, _W_FEATURE, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS = 7e7, 9e3, 280.0, 1e6, 0.2, 2.6, 0.25, 32
 #: Steps through the interior take as long as so many kernel values: to begin with, a variable squared and cubed. They begin
 #: when as much is done as so many of them take; for active variables by themselves, if that is such a share of what is done.
-_INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 8e6, 50.0, 0.006, 20, 0.25
+_INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 1e6, 35.0, 0.006, 20, 0.25
 
 
 class Pace:

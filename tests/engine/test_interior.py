@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import best_gap, dual_objective, kernel_matrix, optimum, violation
@@ -10,7 +12,7 @@ from zoo import ill_conditioned, points, problem
 from svmkit import parallel
 from svmkit.data import Floats
 from svmkit.engine.interior import Interior, best_level
-from svmkit.problem import LINEAR, POLYNOMIAL, SIGMOID, Bias, Kernel, Problem
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 
 
 def unscaled_problem(n: int, C: float, degree: int = 3) -> Problem:
@@ -19,10 +21,12 @@ def unscaled_problem(n: int, C: float, degree: int = 3) -> Problem:
     return problem(np.abs(X) * np.array([1.0, 300.0, 3.0, 80.0, 200.0, 10.0]), y, Kernel(POLYNOMIAL, 1 / 6, 0.0, degree), C)
 
 
-def begun(case: Problem, eps: float, K: Floats | None = None) -> Interior:
+def begun(case: Problem, eps: float, K: Floats | None = None, near: Floats | None = None) -> Interior:
     bounds = case.y * case.upper
     lower, upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
-    return Interior(kernel_matrix(case) if K is None else K, case.y, lower, upper, 0.0 if case.bias == "free" else None, eps)
+    total = 0.0 if case.bias == "free" else None
+    K = kernel_matrix(case) if K is None else K
+    return Interior(K, case.y, lower, upper, total, eps, np.zeros(case.n) if near is None else near)
 
 
 def ended(case: Problem, eps: float, K: Floats | None = None) -> Interior:
@@ -82,6 +86,27 @@ def test_a_kernel_of_low_rank(bias: Bias) -> None:
     found = ended(case, 1e-6)
     assert found.met
     assert best_gap(K, case, found.beta) <= 1e-6 * case.n
+
+
+def test_boxes_far_larger_than_any_alpha_take_fewer_steps_from_as_far_in() -> None:
+    case = ill_conditioned(100, 1e12, "free", Kernel(RBF, 0.1))
+    K, n_steps = kernel_matrix(case), []
+    for near in (np.zeros(case.n), 2.0 * ended(case, 1e-6).beta):
+        interior = begun(case, 1e-6, K, near)
+        n_steps.append(0)
+        while not interior.ended:
+            interior.step()
+            n_steps[-1] += 1
+        assert interior.met
+    assert n_steps[1] <= 0.7 * n_steps[0]
+
+
+def test_what_is_set_to_its_end_keeps_the_sum() -> None:
+    """Three at one end and one at the other have none, and no room for what is missing."""
+    y = np.array([1.0, 1.0, 1.0, -1.0])
+    interior = Interior(np.eye(4), y, np.minimum(0.0, y), np.maximum(0.0, y), 0.0, 1e-3, np.zeros(4))
+    interior._point = replace(interior._point, z=np.where(y < 0, 9.0, 0.0), t=np.where(y > 0, 9.0, 0.0))
+    assert abs(interior._snapped().sum()) <= 1e-12
 
 
 def test_the_level_is_that_of_the_best_primal_objective() -> None:

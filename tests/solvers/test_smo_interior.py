@@ -80,7 +80,7 @@ def test_where_rounding_hides_the_optimum_of_such_a_polynomial_the_best_is_retur
 def best_inside(problem: Problem) -> Interior:
     bounds = problem.y * problem.upper
     K, box = oracle.kernel_matrix(problem), (np.minimum(0.0, bounds), np.maximum(0.0, bounds))
-    interior = Interior(K, problem.y, *box, 0.0, 1e-3)
+    interior = Interior(K, problem.y, *box, 0.0, 1e-3, np.zeros(problem.n))
     while not interior.ended:
         interior.step()
     return interior

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from zoo import points, problem
 
+from svmkit.engine import reviews
 from svmkit.engine.active import ActiveSet, Variables
 from svmkit.engine.kernels import Engine
 from svmkit.problem import LINEAR, RBF, Kernel, Problem
@@ -129,17 +130,18 @@ def test_where_rounding_hides_the_optimum_of_linear_machines_pair_steps_end() ->
 
 
 def test_rounds_of_a_step_each_count_for_what_they_take() -> None:
-    """Calls are short, and another way is soon looked for. Of seed 4 rounds had a step each, 200,000 of them."""
+    """Calls are short, another way is soon looked for, and after it a hurried look or two end the run: rounds that had a step
+    each were 200,000 once. Of some of these seeds rounds still do, a long way.
+    """
     most = 0
-    for seed in (3, 4, 5, 6):
+    for seed in (3, 4, 9, 18):
         state = smo.start(with_times(seed, 1.6e9, 2592000), smo.Options(), 1e-3, 0)
         rounds, before_w = 0, 0
-        while not (progress := smo.advance(state, 10_000)).stalled:
+        while not smo.advance(state, 10_000).stalled:
             most, rounds = max(most, state.rounds - rounds), state.rounds
             before_w = before_w or spent(state) * (state.to_w is not None)
-        assert state.rounds < 20_000
         assert 0 < before_w < 100_000
-        assert progress.steps < 1_000_000
+        assert spent(state) < before_w + 2.5 * reviews._HURRIED_STEPS
     assert 10_000 // smo._ROUND_STEPS - 20 <= most <= 10_000 // smo._ROUND_STEPS + 1
 
 
