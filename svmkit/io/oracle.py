@@ -158,6 +158,16 @@ def _is_answer(line: bytes) -> bool:
     return not line.startswith(b"#")
 
 
+def _kept(content: bytes, head: bytes) -> bytes:
+    """What stays of a file that is to be the log whose first line is ``head``; b"" where it begins anew."""
+    if head.startswith(content):  # new, or cut short in its head by a crash
+        return b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole.startswith(_HEAD) and not any(map(_is_answer, whole.splitlines())):  # of any pool: nobody was asked anything
+        return b""
+    return whole or content  # without a line cut short, which is no answer; what is no log at all is refused as it is
+
+
 class Log:
     """The answers so far, {row (from 0): label}, and the file they stand in."""
 
@@ -175,21 +185,18 @@ class Log:
             self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
             self._file.seek(0)
             content = self._file.read()
-            whole = content[: content.rfind(b"\n") + 1]  # a line cut short by a crash is no answer
         except OSError as error:
             raise OutputError(f"--oracle-log {path}: cannot be written: {error.strerror}") from None
-        if whole.startswith(_HEAD) and whole != head.encode() and not any(map(_is_answer, whole.splitlines())):
-            self._file.truncate(0)  # nobody was asked anything
-            content = whole = b""
-        if whole or not head.encode().startswith(content):  # else it is new, or was cut short in its head
+        kept = _kept(content, head.encode())
+        if kept:
             try:
-                self._read((whole or content).decode("utf-8", "replace"), head)
+                self._read(kept.decode("utf-8", "replace"), head)
             except DataError:
                 self._file.close()
                 raise
-        if len(whole) < len(content):
-            self._file.truncate(len(whole))
-        if not whole:
+        if len(kept) < len(content):
+            self._file.truncate(len(kept))
+        if not kept:
             self._append(head)
 
     def _read(self, text: str, head: str) -> None:

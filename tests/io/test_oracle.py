@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from svmkit.errors import DataError, OutputError
-from svmkit.io.oracle import Command, LabelFile, Lines, Log, is_known
+from svmkit.io.oracle import Command, LabelFile, Lines, Log, _kept, is_known
 
 
 def never() -> bool:
@@ -165,6 +165,30 @@ def answers(path: Path) -> dict[int, int]:
     log = log_at(path)
     log.close()
     return log.answers
+
+
+HEAD, OTHER_HEAD = (f"# labels asked for by svmkit train, of a pool of {n} rows\n" for n in (5, 6))
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ("", ""),
+        (HEAD[:10], ""),
+        (HEAD[:-1], ""),
+        (HEAD, ""),
+        (f"{HEAD}# remark\n", ""),
+        (f"{OTHER_HEAD}# remark\n4", ""),
+        (f"{HEAD}4 -1\n# remark\n", f"{HEAD}4 -1\n# remark\n"),
+        (f"{HEAD}4 -1\n12", f"{HEAD}4 -1\n"),
+        (f"{OTHER_HEAD}4 -1\n", f"{OTHER_HEAD}4 -1\n"),  # and refused then, as are those that are no log
+        ("1 1:1\n", "1 1:1\n"),
+        ("# remark\n", "# remark\n"),
+        ("no line at all", "no line at all"),
+    ],
+)
+def test_what_is_kept_of_a_log(content: str, kept: str) -> None:
+    assert _kept(content.encode(), HEAD.encode()) == kept.encode()
 
 
 def test_answers_are_there_at_once_and_again(tmp_path: Path) -> None:
