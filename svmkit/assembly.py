@@ -1,4 +1,10 @@
-"""The model of all machines together, over the union of their support vectors, in LIBSVM's order."""
+"""The model of all machines together, over the union of their support vectors, in LIBSVM's order.
+
+A row has a number here and a place there. The numbers are those of the n training rows, 0 … n − 1, and from n on of the basis
+rows that are none (w of a linear method), one machine's after another's. The places are those in the model: class by class, of
+each first its training rows and then the others, which stand with their machine's first class. LIBSVM's layout has a column
+for them there; their other coefficients are 0.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from svmkit.data import Bools, Ints, Rows, stack
+from svmkit.data import Bools, Floats, Ints, Rows, stack
 from svmkit.model import Model, class_pairs, no_coefficients, put_coefficients
 from svmkit.problem import Kernel
 from svmkit.trained import Part, Support, Trained
@@ -26,46 +32,38 @@ def assemble(
     trained: Sequence[Part],
     multiclass: str,
 ) -> tuple[Model, Ints]:
-    """The model of all machines over the union of their support vectors, and the training rows these are.
-
-    A basis row that is no training row (w of a linear method) stands in the group of its machine's first class, after the
-    training rows: LIBSVM's layout has a column for it there, and its other coefficients are 0. Its training row is −1. Here it
-    is numbered rows.n, rows.n + 1 …
+    """The model of all machines, and the training row that each of its rows is, −1 for none. ``members`` are the training rows
+    of each class.
     """
     supports = [part.support() for part in trained]
-    first, second = class_pairs(len(labels), multiclass)
-    is_support, own_class = _numbered(supports, rows.n, first)
+    pairs = class_pairs(len(labels), multiclass)
+    is_support, own_class = _number_own(supports, rows.n, pairs[0])
     kept = [
         np.concatenate([group[is_support[group]], rows.n + np.flatnonzero(own_class == c)]) for c, group in enumerate(members)
     ]
-    order = np.concatenate(kept)
-    place = np.full(rows.n + len(own_class), -1, dtype=np.int64)
-    place[order] = np.arange(len(order))
+    number_at = np.concatenate(kept)
+    place_of = np.full(rows.n + len(own_class), -1, dtype=np.int64)
+    place_of[number_at] = np.arange(len(number_at))
     counts = np.array([len(group) for group in kept], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
-    coef, done = no_coefficients(starts, multiclass), 0
-    for some in _together(supports):
-        machine_of = np.repeat(done + np.arange(len(some.lengths)), some.lengths)
-        put_coefficients(coef, starts, first[machine_of], second[machine_of], place[some.numbers], some.coef)
-        done += len(some.lengths)
-    basis = _rows_of(rows, _own_rows(trained), order)
+    basis = _rows_of(rows, _own_rows(trained), number_at)
     model = Model(
         svm_type=svm_type,
         kernel=kernel,
         rows=basis._replace(n_features=int(basis.indices.max(initial=0))),
-        coef=coef,
+        coef=_coefficients(supports, pairs, place_of, starts, multiclass),
         rho=np.concatenate([np.empty(0), *(support.rho for support in supports)]),
         labels=labels,
         class_counts=counts,
         multiclass=multiclass,
     )
-    return model, np.where(order < rows.n, order, -1)
+    return model, np.where(number_at < rows.n, number_at, -1)
 
 
-def _numbered(supports: list[Support], n: int, first: Ints) -> tuple[Bools, Ints]:
-    """Which of the ``n`` training rows are support vectors, and the class of each other basis row.
+def _number_own(supports: list[Support], n: int, first: Ints) -> tuple[Bools, Ints]:
+    """Which of the ``n`` training rows are support vectors, and the class of each basis row that is none.
 
-    These others get the numbers n, n + 1 … in place of their −1 in ``supports``. ``first`` is the first class of each machine.
+    These get their numbers, n, n + 1 …, in ``supports``, where −1 stood. ``first`` is the first class of each machine.
     """
     is_support, own_class = np.zeros(n + 1, dtype=bool), [np.empty(0, np.int64)]
     done = n_own = 0
@@ -78,6 +76,16 @@ def _numbered(supports: list[Support], n: int, first: Ints) -> tuple[Bools, Ints
             n_own += len(own)
         done += len(support.lengths)
     return is_support[:n], np.concatenate(own_class)
+
+
+def _coefficients(supports: list[Support], pairs: Ints, place_of: Ints, starts: Ints, multiclass: str) -> Floats:
+    """``Model.coef``, where the machines are of ``pairs`` (2, machines) and the rows of each class begin at ``starts``."""
+    coef, (first, second), done = no_coefficients(starts, multiclass), pairs, 0
+    for some in _together(supports):
+        machine_of = np.repeat(done + np.arange(len(some.lengths)), some.lengths)
+        put_coefficients(coef, starts, first[machine_of], second[machine_of], place_of[some.numbers], some.coef)
+        done += len(some.lengths)
+    return coef
 
 
 def _together(supports: list[Support]) -> Iterator[Support]:
@@ -93,10 +101,10 @@ def _own_rows(trained: Sequence[Part]) -> list[Rows]:
     return [found.own.take(np.flatnonzero(found.coef)) for found in solutions if found.own.n]
 
 
-def _rows_of(rows: Rows, own_rows: list[Rows], order: Ints) -> Rows:
-    """The rows numbered ``order``, where numbers from rows.n on stand for ``own_rows``, one below the other."""
-    named = np.sort(order[order < rows.n])
-    if len(named) == len(order):
-        return rows.take(order)
-    place = np.where(order < rows.n, np.searchsorted(named, order), order - rows.n + len(named))
-    return stack([rows.take(named), *own_rows]).take(place)
+def _rows_of(rows: Rows, own_rows: list[Rows], numbers: Ints) -> Rows:
+    """The rows of these ``numbers``; those from rows.n on are ``own_rows``, one below the other."""
+    training = np.sort(numbers[numbers < rows.n])
+    if len(training) == len(numbers):
+        return rows.take(numbers)
+    place = np.where(numbers < rows.n, np.searchsorted(training, numbers), numbers - rows.n + len(training))
+    return stack([rows.take(training), *own_rows]).take(place)
