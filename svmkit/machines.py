@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import cast
 
 import numpy as np
@@ -225,38 +225,53 @@ def _pooled(solutions: list[Solution], pairs: list[tuple[int, int]]) -> tuple[Ro
     coef = np.concatenate([found.coef for found in solutions])
     sizes = [found.n_support for found in solutions]
     first, second = (np.repeat([pair[side] for pair in pairs], sizes) for side in (0, 1))
-    classes = np.where(coef > 0, first, second)
-    own, groups = (second == REST) & (coef > 0), np.where(second == REST, 0, classes)
-    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, groups, own, sizes)
-    if pairs[0][1] == REST:
-        classes = np.zeros(rows.n, dtype=np.int64)
-        classes[place[coef > 0]] = first[coef > 0]
+    own = (coef > 0) & (second == REST)  # whose class against the rest is known
+    classes = np.where(second == REST, 0, np.where(coef > 0, first, second))
+    place = np.arange(rows.n) if len(pairs) == 1 else _first_of_equals(rows, classes, own, sizes)
+    classes[place[own]] = first[own]
     cuts = np.cumsum(sizes)[:-1]
     numbered = [replace(one, origin=part, own=NO_ROWS) for one, part in zip(solutions, np.split(place, cuts), strict=True)]
     return rows, classes, numbered
 
 
-def _first_of_equals(rows: Rows, groups: Ints, own: Bools, sizes: list[int]) -> Ints:
-    """For each row the first row of its group that is equal to it; the k-th of equals in one machine goes with the k-th of
-    those in another. But two that are ``own`` are of the classes of two machines, so neither goes with the other.
-    """
-    first: dict[tuple[int, bytes, bytes, int], int] = {}
+#: A row's class, and the bytes of its indices and values.
+_Content = tuple[int, bytes, bytes]
+
+
+def _first_of_equals(rows: Rows, classes: Ints, own: Bools, sizes: list[int]) -> Ints:
+    """For each row the first one of its class that is the same copy of the same content. ``sizes``: rows of each machine."""
+    first: dict[tuple[_Content, int], int] = {}
     place = np.empty(rows.n, dtype=np.int64)
-    earlier: Counter[tuple[int, bytes, bytes]] = Counter()  # equals that were a machine's own before
-    for end, size in zip(accumulate(sizes), sizes, strict=True):
-        keys = []
-        for row in range(end - size, end):
-            here = slice(rows.indptr[row], rows.indptr[row + 1])
-            keys.append((int(groups[row]), rows.indices[here].tobytes(), rows.data[here].tobytes()))
-        ours = Counter(key for key, is_own in zip(keys, own[end - size : end], strict=True) if is_own)
-        seen: Counter[tuple[tuple[int, bytes, bytes], bool]] = Counter()
-        for row, key in enumerate(keys, end - size):
-            k = seen[key, own[row]]
-            seen[key, own[row]] += 1
-            if own[row]:
-                k += earlier[key]
-            elif k >= earlier[key]:
-                k += ours[key]
-            place[row] = first.setdefault((*key, k), row)
-        earlier.update(ours)
+    own_before: Counter[_Content] = Counter()
+    start = 0
+    for stop in accumulate(sizes):
+        contents = [_content(rows, classes, row) for row in range(start, stop)]
+        for row, copy in enumerate(zip(contents, _copies(contents, own[start:stop], own_before), strict=True), start):
+            place[row] = first.setdefault(copy, row)
+        own_before.update(compress(contents, own[start:stop]))
+        start = stop
     return place
+
+
+def _content(rows: Rows, classes: Ints, row: int) -> _Content:
+    here = slice(rows.indptr[row], rows.indptr[row + 1])
+    return int(classes[row]), rows.indices[here].tobytes(), rows.data[here].tobytes()
+
+
+def _copies(contents: list[_Content], own: Bools, own_before: Counter[_Content]) -> Iterator[int]:
+    """Which of the copies of its content, numbered from 0, each row of a machine is; one number, one example in all machines.
+
+    One that is a machine's ``own`` (of its class, against the rest) is no other's. So these are numbered in the order of the
+    machines, ``own_before`` of them in machines before this one, and the others of a machine are taken to be these in order,
+    without its own: of x twice in the first class and once in the second, the first machine has 0 and 1 as its own and 2, the
+    second has 2 as its own and 0 and 1.
+    """
+    own_here = Counter(compress(contents, own))
+    seen: Counter[tuple[_Content, bool]] = Counter()
+    for content, is_own in zip(contents, own.tolist(), strict=True):
+        copy = seen[content, is_own]
+        seen[content, is_own] += 1
+        if is_own:
+            yield own_before[content] + copy
+        else:
+            yield copy if copy < own_before[content] else copy + own_here[content]
