@@ -1,7 +1,8 @@
 """Lines of ``numbers index:value index:value …`` in compiled code: ``count`` and ``fill``, which sparse_text.py drives.
 
-``fill`` parses one piece of text into shared arrays. The piece's ``state`` says where it stands and how it came out; numbers
-that it cannot settle go onto a list for Python.
+``fill`` parses one piece of text into shared arrays, line by line. Of a line the pairs of the plainest kind are read many at a
+time (``_plain_pairs``), what else there is word by word. The piece's ``state`` says where it stands and how it came out.
+Numbers that ``fill`` cannot settle go onto a list for Python; a line for which that is too short is taken back and read again.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ from svmkit._jit import compiled, helper, intrinsic
 from svmkit.io.characters import COLON, HASH, MINUS, NEWLINE, NINE, PLUS, POINT, RETURN, SPACE, TAB, ZERO
 from svmkit.io.numbers_in import byte_of, digit_run, digits_value, load8, lowest, marks64, read_number, two_values, word_at
 
-# Fields of a piece's state. QID_ROW and COST_ROW: 1 + the last row with such a note, 0 for none.
+# Fields of a piece's state: the next byte, row and pair; the largest index; how many numbers are on the list, and whether it is
+# too short; lines with dropped words, and the first such word; 1 + the last row with a qid, or a cost, 0 for none; the fault.
 AT, ROW, PAIR, MAX_INDEX, UNSETTLED, FULL, TAILS, FIRST_TAIL, QID_ROW, COST_ROW, FAULT, FAULT_AT, FIELDS = range(13)
 
-# How a word or a line comes out: well, at the line's end, or wrong.
-FINE, END, EMPTY, FEW_NUMBERS, NO_COLON, BAD_INDEX, NEGATIVE, LARGE, REPEATED, DESCENDING = range(10)
-NO_VALUE, CONTROL, NOT_A_PAIR, SECOND_NOTE, BAD_QID, NEGATIVE_COST = range(10, 16)
+# How a word comes out: well, as a note and no pair, as the line's end, or wrong.
+FINE, NOTE, END, EMPTY, FEW_NUMBERS, NO_COLON, BAD_INDEX, NEGATIVE, LARGE, REPEATED, DESCENDING = range(11)
+NO_VALUE, CONTROL, NOT_A_PAIR, SECOND_NOTE, BAD_QID, NEGATIVE_COST = range(11, 17)
 
 # Where a number belongs: the second column of the list of unsettled ones.
 LEADING, VALUE, COST = np.arange(3)
+
+# In place of where a value ends: it is no plain one, or not all of it is in the bytes at hand.
+_NOT_PLAIN, _CUT_OFF = -1, 0
+
+# How notes begin, as words of which the first byte is the lowest.
+_QID, _QID_BYTES = np.uint64(int.from_bytes(b"qid:", "little")), np.uint64((1 << 32) - 1)
+_COST, _COST_BYTES = np.uint64(int.from_bytes(b"cost:", "little")), np.uint64((1 << 40) - 1)
 
 
 @intrinsic
@@ -50,8 +59,7 @@ def _equal_bytes() -> Any:
 @compiled("void(u1[:], i8, i8, i8[:])")
 def count(text: Any, start: int, stop: int, counts: Any) -> None:
     """Adds the newlines and the colons of text[start:stop] to counts[0] and counts[1]."""
-    newlines = 0
-    colons = 0
+    newlines = colons = 0
     i = start
     while i + 64 <= stop:
         newlines += _equal_bytes(text, i, NEWLINE)
@@ -175,9 +183,9 @@ def _odd_word(text: Any, i: int, stop: int, notes: int, state: Any) -> int:
 def _note(
     text: Any, i: int, stop: int, row: int, tens: Any, fives: Any, cost: Any, qid: Any, unsettled: Any, state: Any
 ) -> Any:
-    """(outcome, place after) of ``qid:N`` or ``cost:W`` at i; NOT_A_PAIR where neither stands there."""
+    """(outcome, place after) of ``qid:N`` or ``cost:W`` at i: NOTE, or what is wrong; NOT_A_PAIR where neither stands there."""
     word = word_at(text, i)
-    if (word & np.uint64(0xFFFFFFFF)) == np.uint64(0x3A646971):  # qid:
+    if (word & _QID_BYTES) == _QID:
         if state[QID_ROW] == row + 1:
             return SECOND_NOTE, i
         first = i + 4
@@ -190,8 +198,8 @@ def _note(
             return BAD_QID, i
         qid[row] = number
         state[QID_ROW] = row + 1
-        return FINE, j
-    if (word & np.uint64(0xFFFFFFFFFF)) == np.uint64(0x3A74736F63):  # cost:
+        return NOTE, j
+    if (word & _COST_BYTES) == _COST:
         if state[COST_ROW] == row + 1:
             return SECOND_NOTE, i
         if i + 5 < stop and text[i + 5] == MINUS:
@@ -200,7 +208,7 @@ def _note(
             return NO_VALUE, i
         cost[row], j = _number(text, i + 5, stop, COST, row, tens, fives, unsettled, state)
         state[COST_ROW] = row + 1
-        return FINE, j
+        return NOTE, j
     return NOT_A_PAIR, i
 
 
@@ -222,9 +230,9 @@ def _leading_numbers(
 def _other_word(
     text: Any, i: int, stop: int, row: int, notes: int, tens: Any, fives: Any, cost: Any, qid: Any, unsettled: Any, state: Any
 ) -> Any:
-    """(outcome, place after, index) of what stands at i instead of an index of plain digits; index −1 for a note."""
+    """(outcome, place after, index) of what stands at i instead of an index of plain digits; the index only where FINE."""
     if i >= stop:
-        return END, i, -1
+        return END, i, 0
     outcome, after, index = _read_index(text, i, stop)
     if outcome != BAD_INDEX:
         return outcome, after, index
@@ -233,34 +241,34 @@ def _other_word(
         outcome, after = _note(text, i, stop, row, tens, fives, cost, qid, unsettled, state)
     if outcome == NOT_A_PAIR:
         outcome = _odd_word(text, i, stop, notes, state)
-    return outcome, after, -1
+    return outcome, after, 0
 
 
 @helper(inline=True)
 def _plain_value(text: Any, start: int, marks: Any, begun: int, tens: Any) -> Any:
-    """(value, place after it, marks behind that) of ``[-]digits[.digits]`` at ``start``; place −1 where that is not what stands
-    there, 0 where the 64 bytes from ``begun`` on, which ``marks`` is about, end before it does.
+    """(value, place after it, marks behind that) of ``[-]digits[.digits]`` at ``start``; for the place _NOT_PLAIN where that is
+    not what stands there, _CUT_OFF where the 64 bytes from ``begun`` on, which ``marks`` is about, end before it does.
     """
     negative = text[start] == MINUS
     if negative:
         start += 1
         marks = marks & (marks - np.uint64(1))
     if marks == np.uint64(0):
-        return 0.0, 0, marks
+        return 0.0, _CUT_OFF, marks
     end = begun + lowest(marks)
     digits = end - start
     if digits < 1 or digits > 8:
-        return 0.0, -1, marks
+        return 0.0, _NOT_PLAIN, marks
     value = np.float64(np.int64(digits_value(load8(text, start), digits)))
     if text[end] == POINT:
         marks = marks & (marks - np.uint64(1))
         if marks == np.uint64(0):
-            return 0.0, 0, marks
+            return 0.0, _CUT_OFF, marks
         start = end + 1
         end = begun + lowest(marks)
         places = end - start
         if places < 1 or places > 8 or places + digits > 15:
-            return 0.0, -1, marks
+            return 0.0, _NOT_PLAIN, marks
         part = np.float64(np.int64(digits_value(load8(text, start), places)))
         value = (value * tens[places] + part) / tens[places]  # of numbers that are exact: rounded once
     return (-value if negative else value), end, marks & (marks - np.uint64(1))
@@ -291,9 +299,9 @@ def _plain_pairs(text: Any, i: int, pair: int, previous: int, tens: Any, data: A
                 marks = marks & (marks - np.uint64(1))
             else:
                 value, end, marks = _plain_value(text, colon + 1, marks, begun, tens)
-                if end == 0:
+                if end == _CUT_OFF:
                     break
-                if end < 0 or (text[end] != SPACE and text[end] != NEWLINE):
+                if end == _NOT_PLAIN or (text[end] != SPACE and text[end] != NEWLINE):
                     return i, pair, previous
                 index = np.int64(digits_value(load8(text, i), width))
             if index <= previous:
@@ -339,11 +347,11 @@ def _line(
             break
         else:
             outcome, after, index = _other_word(text, i, stop, row, notes, tens, fives, cost, qid, unsettled, state)
-            if outcome != FINE:
-                break
-            if index < 0:
+            if outcome == NOTE:
                 i = after
                 continue
+            if outcome != FINE:
+                break
         if index <= previous:
             outcome = REPEATED if index == previous else DESCENDING
             break
@@ -359,24 +367,19 @@ def _line(
     return outcome, i, pair
 
 
-@compiled(
-    "void(u1[:], i8, i8, i8, f8[:], u8[:], f8[:], f8[:], i4[:], i8[:], f8[:], i8[:], i8[:, :], i8[:])",
-)
+@compiled("void(u1[:], i8, i8, i8, f8[:], u8[:], f8[:], f8[:], i4[:], i8[:], f8[:], i8[:], i8[:, :], i8[:])")
 def fill(
     text: Any, stop: int, n_leading: int, notes: int, tens: Any, fives: Any,
     leading: Any, data: Any, indices: Any, indptr: Any, cost: Any, qid: Any, unsettled: Any, state: Any,
 ) -> None:  # fmt: skip
     """Parses lines from state[AT] until ``stop``, a fault, or a full list; state[AT] is then where the next line begins."""
-    i = state[AT]
-    row = state[ROW]
-    pair = state[PAIR]
-    state[FAULT] = FINE
-    state[FULL] = 0
+    i, row, pair = state[AT], state[ROW], state[PAIR]
+    state[FAULT], state[FULL] = FINE, 0
     while i < stop:
         settled, tails = state[UNSETTLED], state[TAILS]
-        first = _skip_blanks(text, i, stop)
-        if not (notes and first < stop and text[first] == HASH):
-            outcome, at, after = _line(
+        end = _skip_blanks(text, i, stop)
+        if not (notes and end < stop and text[end] == HASH):  # else all of the line is a comment, and no row
+            outcome, end, pairs = _line(
                 text, i, stop, row, pair, n_leading, notes, tens, fives, leading, data, indices, cost, qid, unsettled, state
             )
             if state[FULL]:
@@ -385,14 +388,10 @@ def fill(
                 state[COST_ROW] = min(state[COST_ROW], row)
                 break
             if outcome != END:
-                state[FAULT] = outcome
-                state[FAULT_AT] = at
+                state[FAULT], state[FAULT_AT] = outcome, end
                 break
-            first = at
-            pair = after
+            pair = pairs
             row += 1
             indptr[row] = pair
-        i = _next_line(text, first, stop)
-    state[AT] = i
-    state[ROW] = row
-    state[PAIR] = pair
+        i = _next_line(text, end, stop)
+    state[AT], state[ROW], state[PAIR] = i, row, pair
