@@ -249,8 +249,8 @@ def run(
     evaluations by 2, with primal, dual and violation recomputed and that time taken off the clock. The clock runs while the
     solver starts and makes its solution; the certificate at the end is off it, and for a run cut short by clock or signal
     comes from float32 kernel values where the data allow it; where it takes long it is given up once ``interrupted()``. Where
-    the time is up before it begins (a limit of 0 s, as earlier machines may leave it, or ``interrupted()``), the solver does
-    not start: f = 0, but for a problem with a start.
+    the time is up before it begins (a limit of 0 s, as earlier machines may leave it, or ``interrupted()``), the run ends with
+    f = 0 and the solver is not called; of a problem with a start, with that and no steps.
 
     With ``limits.patience`` K, ``holdout_error`` is asked after n/16 steps and whenever there are √2 times as many. K points
     without an error below the lowest end the run, and its solution is that of the lowest. Where this and ``max_evaluations``
@@ -261,7 +261,7 @@ def run(
     now, progress = 0.0, Progress(0, 0)
 
     def given_up() -> bool:
-        """Asked while a look takes long; what is told goes on meanwhile."""
+        """Asked while a look takes long, which time limits are not for; what is told goes on meanwhile."""
         if on_progress is not None:
             on_progress(now, progress)
         return interrupted()
@@ -274,6 +274,7 @@ def run(
     clock = Clock()
 
     def over() -> bool:
+        """Asked in the midst of the solver's long steps."""
         return stops.given_up(clock.seconds()) is not None
 
     with parallel.heeding(over):
@@ -283,12 +284,7 @@ def run(
     while status is None:
         allowed = min(budget.steps, stops.steps_left(progress.steps), watch.steps_left(progress.steps))
         began, before = clock.seconds(), progress.steps
-        try:
-            with parallel.heeding(over):
-                progress = solver.advance(state, allowed)
-        except parallel.Left:  # in the midst of a long step
-            if not over():
-                raise
+        progress = _advanced(solver, state, allowed, progress, over)
         now = clock.seconds()
         if on_progress is not None:
             on_progress(now, progress)
@@ -319,6 +315,17 @@ def run(
         trace=tuple(looks.rows),
         report=report,
     )
+
+
+def _advanced(solver: Solver, state: Any, allowed: int, progress: Progress, over: Callable[[], bool]) -> Progress:
+    """The progress after at most ``allowed`` more steps; as it was, ``progress``, where a long one was left as time was up."""
+    try:
+        with parallel.heeding(over):
+            return solver.advance(state, allowed)
+    except parallel.Left:
+        if not over():
+            raise
+        return progress
 
 
 class _Budget:
