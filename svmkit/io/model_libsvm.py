@@ -75,12 +75,12 @@ def _pieces(model: Model, style: Style) -> Iterator[bytes]:
             yield b" " + some.encode("ascii")
         yield b"\n"
     yield b"SV\n"
-    rows, table = model.rows, model.coef
-    texts = table.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
-    step = max(1, _TEXTS_AT_A_TIME // texts)
+    rows, coef = model.rows, model.coef
+    texts_a_row = coef.shape[1] + 2 * len(rows.data) // max(rows.n, 1) + 1
+    step = max(1, _TEXTS_AT_A_TIME // texts_a_row)
     for first in range(0, rows.n, step):
         last = min(first + step, rows.n)
-        yield _support_text(rows.part(first, last), table[first:last], exact, brief)
+        yield _support_text(rows.part(first, last), coef[first:last], exact, brief)
 
 
 def _word(value: object) -> str:
@@ -117,18 +117,20 @@ def _listed(numbers: Floats, exact: Format) -> Iterator[str]:
     return (exact(numbers[k : k + _TEXTS_AT_A_TIME]).line() for k in range(0, len(numbers), _TEXTS_AT_A_TIME))
 
 
-def _support_text(rows: Rows, table: Floats, exact: Format, brief: Format) -> bytes:
+def _support_text(rows: Rows, coef: Floats, exact: Format, brief: Format) -> bytes:
     """Lines after ``SV``."""
-    n, bounds, values, features = len(table), rows.indptr, rows.data, np.zeros(1, np.int32)
-    if rows.precomputed:
-        bounds, values, which = np.arange(n + 1), rows.serial.astype(np.float64), np.zeros(n, np.int64)
+    n = len(coef)
+    if rows.precomputed:  # a pair 0:serial in each
+        features, which = np.zeros(1, np.int32), np.zeros(n, np.int64)
+        bounds, values = np.arange(n + 1), rows.serial.astype(np.float64)
     else:
-        features = feature_names(rows)
+        features, bounds, values = feature_names(rows), rows.indptr, rows.data
         which = places_of(features, rows.indices).astype(np.int64)
-    heads = by_rows(exact(table.ravel()), table.shape[1], " ")
+    heads = by_rows(exact(coef.ravel()), coef.shape[1], " ")
     names = joined([f"{number}:" for number in features.tolist()])
-    nothing, none = np.zeros(len(values), np.int64), np.empty(0, np.uint8)
-    return lines(heads, bounds, (nothing, nothing, np.zeros(n, np.int64)), names, which, brief(values), " ", none)
+    before_pair, at_end = np.zeros(len(values), np.int64), np.zeros(n, np.int64)
+    no_gaps, no_text = (before_pair, before_pair, at_end), np.empty(0, np.uint8)
+    return lines(heads, bounds, no_gaps, names, which, brief(values), " ", no_text)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------------
