@@ -52,7 +52,7 @@ _PIECES, _LONG_PIECE_VALUES = 64, 1 << 28
 LEAST_COLUMNS = 64
 #: Nonzeros of a piece's rows: 8 bytes each in float32.
 PIECE_NONZEROS: dict[Form, int] = {"table": 1 << 17, "tiled": 1 << 19, "sorted": 1 << 18, "binary": 1 << 16, "pixels": 1 << 16}
-#: The same where values are stored. The quicker the loops, the more values it takes to be worth waking a thread.
+#: As PIECE_VALUES, where values are stored. The quicker the loops, the more it takes to be worth waking a thread.
 BLOCK_PIECE_VALUES: dict[Form, int] = {"table": 300_000, "tiled": 65_536, "sorted": 65_536, "binary": 600_000, "pixels": 65_536}
 #: Rows whose values against some 64 columns stay in the second-level cache until they are turned.
 STRIP_ROWS = 2048
@@ -70,7 +70,7 @@ class Engine:
     def __init__(
         self, rows: Rows, kernel: Kernel, real: Real | None = None, layout: Layout | None = None, may_move: bool = True
     ) -> None:
-        """In the precision and with the loops that suit the rows, unless told otherwise, moved or as they are (centred.py)."""
+        """``layout`` is heeded only with ``real``; both suit the rows where not given, which may be moved (centred.py)."""
         self.rows, self.kernel, self.evaluations = rows, kernel, 0
         self._prepared = partial(prepared, kernel, rows) if may_move else partial(renumbered, rows)
         (narrow,) = self._prepared()
@@ -116,7 +116,7 @@ class Engine:
     def whole_rows(self, numbers: Ints, out: NDArray[Any]) -> None:
         """out (len(numbers), n) = K[numbers, every row], in the training precision or rounded to float32.
 
-        For few rows across all columns: ``block`` would make a table of every 128 columns for the sake of those rows.
+        For few rows across all columns: ``block`` would fill one table of columns after another for the sake of those rows.
         """
         self.evaluations += len(numbers) * self.packed.n
         _fill_across(self.kernel, self.packed, numbers, out)
@@ -125,8 +125,8 @@ class Engine:
 def stream_engine(rows: Rows, kernel: Kernel, n_features: int) -> Engine:
     """For examples that come a few at a time: no kernel value depends on which they come with, as those of ``Engine`` may.
 
-    All are float64, from one of two loops that give the same values. Which one, ``n_features`` says: their sums of more than
-    1024 values may differ in the last bit. A table has no more lines than features that occur, whatever their numbers.
+    All are float64, from one of two loops, as ``n_features`` says: these give the same values, and the same sums of up to 1024
+    of them, of more perhaps another last bit. A table has no more lines than features that occur, whatever their numbers.
     """
     layout = Layout("table" if n_features < TABLE_FEATURES else "sorted")
     if layout.form == "table" and rows.n_features >= TABLE_FEATURES:
@@ -251,11 +251,11 @@ def _accumulate(kernel: Kernel, left: Packed, basis: Packed, columns: Ints, weig
     if kernel.kind == PRECOMPUTED:
         out += left.gram[:, basis.serial[columns] - 1] @ weights
         return
-    real, form, width = left.real, left.form, _width(left, basis)
     if left.far or basis.far:
         _accumulate_apart(kernel, left, basis, columns, weights, out)
         return
-    stride = -(-len(columns) // 128) * 128
+    real, form, width = left.real, left.form, _width(left, basis)
+    stride = -(-len(columns) // 128) * 128  # weights are read a block of columns at a time, the last one whole too
     padded = aligned((weights.shape[1], stride), "f8")
     padded[:, : len(columns)] = weights.T
     padded[:, len(columns) :] = 0.0

@@ -71,7 +71,7 @@ class Options:
 
 @dataclass
 class State:
-    """A stream has rows, those of S, and no ``selection``; ``place`` says which example of the pass each of its rows is.
+    """A stream has ``C``, rows, those of S, and no ``selection``; ``place``: which example of a pass each row is, −1 for none.
 
     ``seen`` counts the examples of this pass, ``known`` are those that were in S when it began. ``so_far``: what the
     finishing under way says; ``by_w``: what it ended with where that is w alone.
