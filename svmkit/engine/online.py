@@ -59,9 +59,11 @@ from svmkit.engine.slots import (
     settle,
 )
 
+#: Values of ``counts[PHASE]``: what comes next for the example under way.
 _NEXT, _PROCESS, _REPROCESS, _LEAVE = range(4)
 #: Members of one class kept while there is none of the other.
 _SEEDS = 5
+#: The least curvature that a step reckons with, as in LIBSVM.
 _TAU = 1e-12
 #: An example's REPROCESSes end where so many, and so many a member of S, have not brought the extremes nearer by that factor:
 #: rounding may keep them apart for ever.

@@ -29,8 +29,10 @@ from svmkit.engine.space import aligned
 LARGEST_BLOCK = 4096
 _PLACE = int64(LARGEST_BLOCK - 1)
 _PLACE32 = int32(LARGEST_BLOCK - 1)
+#: All bits of a key of 64 but its sign, and the least such key.
 _MAGNITUDE = int64(0x7FFFFFFFFFFFFFFF)
 _LEAST = int64(-0x8000000000000000)
+#: Beyond all F: the extremes of an empty set.
 _HUGE = 1e300
 #: The largest F in float32, so that it and what it changes by stay finite.
 _MOST = 1e34
@@ -41,7 +43,9 @@ _WINDOW_MIDDLE, _WINDOW_END = (float32(times * 4.0 * LARGEST_BLOCK * _WINDOW_EPS
 #: Inside a block, steps go on until the violation is this share of the whole one; in float32 at least of this share, below
 #: which the rounding of F shows.
 _INNER_SHARE, _LEAST_SHARE = 0.1, 2.0**-16
+#: The least curvature that a step reckons with, as in LIBSVM.
 _TAU = 1e-12
+#: Levels that variables are sorted into when a block is chosen, by how far they lie beyond the edge.
 _LEVELS = 1024
 #: The types of F, β and its box.
 _V = "f8[:], f8[:], f8[:], f8[:], "

@@ -84,7 +84,7 @@ class _Window:
 
 @dataclass
 class _State:
-    """All vectors in the order ``order``, positives first; ``numbers`` and ``counts`` as water.py has them.
+    """All vectors in the order ``order``, positives first; ``numbers`` and ``counts`` as level.py has them.
 
     ``window`` holds sums since ``window_start``, up to what ``numbers[SCALES]`` and ``owed`` (a slot of ``K``) still add to
     them; ``before`` those of the window before. ``together`` rows are evaluated at a time. ``checked`` counts the

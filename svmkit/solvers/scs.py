@@ -97,7 +97,8 @@ class _State:
     """S is ``gram.rows``, s of the ``gram.most`` examples at which it stops growing.
 
     ``alpha`` is the point; ``at`` where the next subgradient is taken; ``p`` = −d; ``hinge`` ω_i y_i [hinge_i > 0], s times the
-    newest v; ``mean`` s·v̄. ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place in it.
+    newest v; ``mean`` s·v̄. ``order`` (n,) is that in which examples join, ``place`` (n,) each one's place in it. ``bound`` is
+    the best dual value known of f_S, ``bound_at`` s times its v.
     """
 
     problem: Problem
