@@ -119,7 +119,7 @@ def starts_of_stream(
 ) -> Iterator[Problem]:
     """What each machine of a stream, of classes ``labels[i]`` and ``labels[j]`` (or REST), goes on from: the support vectors of
     the model's own with a feasible α as ``start``, none where it has no such machine; ``C`` (k,) is that of each class, and
-    where a row's class is not known, the largest that it can have.
+    where a row's class is not known, the smallest that holds its α, so that an optimum stays one.
 
     Raises ModelError for a model that ``check_model`` lets pass and that holds no examples all the same, UsageError for labels
     that lack some of its own or as ``first_alpha``.
@@ -133,13 +133,15 @@ def starts_of_stream(
     if ((model.coef > 0).sum(axis=1) > 1 if against_rest else foreign_rows(model)).any():
         raise ModelError("--init: not all rows of the model are examples: some have the signs of several classes " + _NO_START)
     machines, costs = _by_labels(model), C[label_places(model.labels, labels)]
-    own_C = np.repeat(costs, np.diff(model.class_starts))
-    if against_rest:  # the first class has those too whose class a stream did not know
-        lost = np.flatnonzero(~(model.coef[: model.class_starts[1]] > 0).any(axis=1))
-        own_C[lost] = np.where(model.coef[lost] < 0, 0.0, costs).max(axis=1)
+    own_C, ascending = np.repeat(costs, np.diff(model.class_starts)), np.sort(costs)
+    lost = np.zeros(model.n_support, dtype=bool)
+    if against_rest:  # the first class has those too whose class a stream did not know; a row may be of several that are equal
+        lost[: model.class_starts[1]] = ~(model.coef[: model.class_starts[1]] > 0).any(axis=1)
     for i, j in pairs:
         index, coef = _expansion(model, machines, labels, i, j)
-        problem = Problem(model.rows.take(index), np.sign(coef), own_C[index], kernel, bias)
+        held_by = ascending[np.minimum(np.searchsorted(ascending, np.abs(coef)), len(ascending) - 1)]
+        upper = np.where(lost[index], held_by, own_C[index])
+        problem = Problem(model.rows.take(index), np.sign(coef), upper, kernel, bias)
         yield replace(problem, start=feasible(problem, np.abs(coef)))
 
 

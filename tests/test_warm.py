@@ -284,15 +284,22 @@ def learned(rows: Rows, place: np.ndarray, config: TrainConfig) -> Model:
 AGAINST_THE_REST = replace(CONFIG, solver="lasvm", multiclass="ovr")
 
 
-def test_where_a_streams_row_may_be_of_several_classes_it_has_the_largest_C_of_these() -> None:
-    """It stands with the first class, whose C is smaller here."""
-    rng = np.random.default_rng(0)
-    place = rng.integers(0, 3, 200)
-    rows = Rows.from_dense(rng.normal(size=(200, 2)) + 0.7 * place[:, None])
-    config = replace(AGAINST_THE_REST, class_weight=((2, 0.1), (3, 5.0)))
-    model = learned(rows, place, config)
-    same = stream(config, [1, 2, 3], model).model()
-    assert_allclose(decision_values(same, rows), decision_values(model, rows), atol=1e-9)
+@pytest.mark.parametrize("factors", [((3, 4.0),), ((1, 0.5), (3, 4.0))])
+def test_where_a_streams_row_may_be_of_several_classes_its_C_leaves_an_optimum_one(
+    factors: tuple[tuple[int, float], ...],
+) -> None:
+    """On a line, the middle class's machine has rows at their C that those of their own classes do not need."""
+    place = np.random.default_rng(0).integers(0, 3, 200)
+    rows = Rows.from_dense(np.random.default_rng(1).normal(size=(200, 2)) + 1.2 * place[:, None])
+    config = replace(AGAINST_THE_REST, kernel="linear", class_weight=factors)
+    machines = Machines(config, np.array([1, 2, 3]))
+    machines.learn(rows, place, np.ones(200))
+    machines.finish(lambda: None)
+    model = machines.model()
+    machines = stream(config, [1, 2, 3], model)
+    assert_allclose(decision_values(machines.model(), rows), decision_values(model, rows), atol=1e-9)
+    machines.finish(lambda: None)
+    assert_allclose(decision_values(machines.model(), rows), decision_values(model, rows), atol=1e-4)
 
 
 def test_equal_examples_of_several_classes_are_gone_on_from() -> None:
