@@ -27,6 +27,8 @@ _INSIDE, _FIRST_SHARE = 0.995, 0.01
 #: Added to K + D, scaled to a diagonal of 1, since K may be of less than full rank: the first, or ten times as much after a
 #: step that found no factor, up to the last. Steps are a little shorter for it, F stays exact.
 _FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
+#: The sum is kept where it is off by no more than such a share of Σ|β|.
+_OFF = 1e-9
 #: By less than such a share two primal objectives may differ from rounding alone.
 NOISE = 1e-12
 
@@ -107,16 +109,21 @@ class Interior:
         snapped = self._snapped()
         F = self._constant - product_of_rows(self._K, snapped)
         its_primal, _, its_level = self._objectives(snapped, F)
-        self.met = self._violation(snapped, F) <= self._eps
-        if self.met or its_primal <= (1.0 + NOISE) * min(primal, self._least_primal):
+        feasible, its_feasible = self._keeps_sum(at.beta), self._keeps_sum(snapped)
+        self.met = its_feasible and self._violation(snapped, F) <= self._eps
+        if self.met or (its_feasible and its_primal <= (1.0 + NOISE) * min(primal, self._least_primal)):
             self._least_primal, self.beta, self.level = min(its_primal, self._least_primal), snapped, its_level
-        elif primal < self._least_primal:
+        elif feasible and primal < self._least_primal:
             self._least_primal, self.beta, self.level = primal, at.beta, level
-        if primal - dual <= 0.5 * self._gap_mark or dual >= 2.0 * self._dual_mark:
+        if feasible and (primal - dual <= 0.5 * self._gap_mark or dual >= 2.0 * self._dual_mark):
             self._gap_mark, self._dual_mark, self._idle = primal - dual, max(dual, 0.0), 0
         else:
             self._idle += 1
         self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
+
+    def _keeps_sum(self, beta: Floats) -> bool:
+        """Up to rounding. A start may not keep it, nor the first points after that, whose dual objectives bound nothing."""
+        return self._total is None or abs(float(beta.sum()) - self._total) <= _OFF * float(np.abs(beta).sum())
 
     def _objectives(self, beta: Floats, F: Floats) -> tuple[float, float, float]:
         """Primal and dual, and the level that the primal is best at."""

@@ -109,6 +109,15 @@ def test_what_is_set_to_its_end_keeps_the_sum() -> None:
     assert abs(interior._snapped().sum()) <= 1e-12
 
 
+def test_no_beta_that_does_not_keep_the_sum_is_the_best() -> None:
+    """The start is one, as where variables begin away from their ends, and its objectives are lower than any that keep it."""
+    F, lower, upper = np.array([-13.25, 1.0]), np.array([-14.25, -1e-5]), np.array([95.0, 9250.0])
+    interior = Interior(np.eye(2), F, lower, upper, 0.0, 0.5, np.zeros(2))
+    while not interior.ended:
+        interior.step()
+    assert abs(interior.beta.sum()) <= 1e-12
+
+
 def test_the_level_is_that_of_the_best_primal_objective() -> None:
     case = unscaled_problem(80, 1.0)
     found = begun(case, 1e-3)
