@@ -86,7 +86,7 @@ class Factor:
 
 
 def inverse_of_triangle(lower: Reals) -> Reals:
-    """L⁻¹, by halves: most of its n³/6 multiplications are BLAS's products, where a general inverse takes six times as many."""
+    """L⁻¹, by halves: most of its n³/3 multiplications are BLAS's products. A general inverse takes three times as many."""
     n = len(lower)
     if n <= _TRIANGLE:
         whole: Reals = np.linalg.inv(lower)
