@@ -58,9 +58,12 @@ def kept(name: str, key: Any, make: Callable[[], Any]) -> Any:
 
 
 def room(name: str, n: int) -> Floats:
-    """This thread's work space of that name for n numbers: memory that is new at every call takes long to come by."""
-    most = 1 << (n - 1).bit_length()
-    space: Floats = kept(name, most, lambda: aligned(most, "f8"))
+    """This thread's work space of that name for n numbers or more: memory that is new at every call takes long to come by."""
+    spaces = _own.__dict__.setdefault("room", {})
+    if name not in spaces or len(spaces[name]) < n:
+        spaces.pop(name, None)  # first, so that both are not there at once
+        spaces[name] = aligned(1 << (n - 1).bit_length(), "f8")
+    space: Floats = spaces[name]
     return space[:n]
 
 
