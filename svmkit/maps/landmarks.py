@@ -31,6 +31,7 @@ from svmkit import parallel
 from svmkit.data import Floats, Ints, Rows, stack
 from svmkit.engine import rng
 from svmkit.engine.centred import centred
+from svmkit.engine.cholesky import inverse_of_triangle
 from svmkit.engine.kernels import Columns, diagonal
 from svmkit.errors import DataError, TooLargeError
 from svmkit.features import feature_names, renamed
@@ -214,7 +215,7 @@ def _accept(gram: Floats, bound: Floats, draws: Floats, least: Floats, room: int
 
 def _extend(rows: Rows, kernel: Kernel, factor: Floats, k: int, new: Ints, triangle: Floats) -> None:
     """Columns k … of the factor: (K(:, new) − F F(new)ᵀ) L⁻ᵀ, L = ``triangle``."""
-    columns, known, inverse = Columns(rows.take(new), kernel), factor[new, :k].T, np.linalg.inv(triangle).T
+    columns, known, inverse = Columns(rows.take(new), kernel), factor[new, :k].T, inverse_of_triangle(triangle).T
 
     def piece(first: int, last: int) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
