@@ -15,6 +15,7 @@ from svmkit.certificate import total
 from svmkit.cli.compat.training_text import TrainingText
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
+from svmkit.engine.space import room
 from svmkit.fit import fit
 from svmkit.pairs import Pair
 from svmkit.problem import LINEAR, Kernel
@@ -119,3 +120,10 @@ def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypat
     assert found.status is Status.TIME_LIMIT
     assert [machine.steps for machine in found.machines[-3:]] == [0, 0, 0]
     assert len(found.machines) == 15
+
+
+def test_a_machine_trained_alone_does_not_take_memory_beside_the_work_space_of_others() -> None:
+    parallel.use_threads(1)
+    before = room("together", 5000)
+    fit(classes([40, 40]), CONFIG)
+    assert not np.shares_memory(room("together", 10), before)

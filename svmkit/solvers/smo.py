@@ -48,7 +48,7 @@ from svmkit.engine import by_need, pivots, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import training_precision
-from svmkit.engine.space import aligned
+from svmkit.engine.space import aligned, leave_rooms
 from svmkit.engine.span import Span
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
@@ -120,6 +120,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 
 def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None = None) -> State:
     """A fresh state with a variable for each example of ``problem``, where they are those of ``repeated`` or all there are."""
+    leave_rooms()  # of machines that were trained together: this one has its own
     dual = problem.dual()
     m = len(dual.sign)
     engine = needed = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmkit.engine.space import room
+from svmkit.engine.space import leave_rooms, room
 
 
 def test_work_space_serves_all_that_need_no_more_of_it() -> None:
@@ -14,3 +14,9 @@ def test_work_space_serves_all_that_need_no_more_of_it() -> None:
     assert np.shares_memory(room("of a test", 5000), most)
     assert len(room("of a test", 70_000)) == 70_000
     assert len(room("of another", 10)) == 10
+
+
+def test_work_space_is_given_back() -> None:
+    before = room("of a test", 5000)
+    leave_rooms()
+    assert not np.shares_memory(room("of a test", 10), before)
