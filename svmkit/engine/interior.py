@@ -122,7 +122,9 @@ class Interior:
         self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
 
     def _keeps_sum(self, beta: Floats) -> bool:
-        """Up to rounding. A start may not keep it, nor the first points after that, whose dual objectives bound nothing."""
+        """Up to rounding. A start may not keep it, nor the first points after that, whose dual objectives bound nothing; nor
+        a snapped β where nobody has room enough.
+        """
         return self._total is None or abs(float(beta.sum()) - self._total) <= _OFF * float(np.abs(beta).sum())
 
     def _objectives(self, beta: Floats, F: Floats) -> tuple[float, float, float]:
@@ -132,18 +134,13 @@ class Interior:
         return primal, float(beta @ self._constant) - 0.5 * float(beta @ (self._constant - F)), level
 
     def _snapped(self) -> Floats:
-        """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room;
-        β as it is where that is not room enough.
-        """
+        """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room."""
         at = self._point
         at_lower, at_upper = at.below * self._diagonal < at.z, at.above * self._diagonal < at.t
         beta = np.where(at_lower, self._lower, np.where(at_upper, self._upper, at.beta))
         if self._total is not None:
             room = np.where(at_lower | at_upper, -1.0, np.minimum(at.below, at.above))
-            most = int(np.argmax(room))
-            beta[most] += self._total - float(beta.sum())
-            if not self._lower[most] <= beta[most] <= self._upper[most]:
-                return at.beta
+            beta[int(np.argmax(room))] += self._total - float(beta.sum())
         return np.clip(beta, self._lower, self._upper)
 
     def _violation(self, beta: Floats, F: Floats) -> float:

@@ -101,12 +101,15 @@ def test_boxes_far_larger_than_any_alpha_take_fewer_steps_from_as_far_in() -> No
     assert n_steps[1] <= 0.7 * n_steps[0]
 
 
-def test_what_is_set_to_its_end_keeps_the_sum() -> None:
+def test_what_is_set_to_its_end_and_does_not_keep_the_sum_is_not_the_best() -> None:
     """Three at one end and one at the other have none, and no room for what is missing."""
     y = np.array([1.0, 1.0, 1.0, -1.0])
-    interior = Interior(np.eye(4), y, np.minimum(0.0, y), np.maximum(0.0, y), 0.0, 1e-3, np.zeros(4))
+    interior = Interior(np.eye(4), y, np.minimum(0.0, y), np.maximum(0.0, y), 0.0, 9.0, np.zeros(4))
     interior._point = replace(interior._point, z=np.where(y < 0, 9.0, 0.0), t=np.where(y > 0, 9.0, 0.0))
-    assert abs(interior._snapped().sum()) <= 1e-12
+    interior._judge()
+    assert abs(interior._snapped().sum()) >= 0.5
+    assert abs(interior.beta.sum()) <= 1e-12
+    assert not interior.met
 
 
 def test_no_beta_that_does_not_keep_the_sum_is_the_best() -> None:
