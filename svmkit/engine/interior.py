@@ -4,7 +4,7 @@ Minimises   ½ βᵀKβ − cᵀβ   over lower ≤ β ≤ upper (and Σβ = tot
 Conditions  ν − F = z − t,  z(β − lower) = t(upper − β) = μ,  Σβ = total,  with z, t > 0 and μ → 0; ν is −rho
 Method      Mehrotra's predictor and corrector: both solve (K + D)Δβ = …, D = z/(β − lower) + t/(upper − β), by one factor
 Stops       where β, with those on their way to an end set there, violates by at most eps; or where rounding keeps the gap up
-Memory      K and a factor, 1½ n² doubles; a step costs n³/6 multiplications
+Memory      K and a factor, 1½ n² doubles, and a step costs n³/6 multiplications; far less where K is of low rank
 Papers      Mehrotra, SIAM J. Optim. 2 (1992) 575–601; Ferris & Munson, SIAM J. Optim. 13 (2003) 783–804, for the SVM's dual
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 import numpy as np
 
@@ -48,6 +49,62 @@ def primal_at(level: float, beta: Floats, F: Floats, constant: Floats, lower: Fl
     return 0.5 * float(beta @ (constant - F)) + loss
 
 
+class Shifted(Protocol):
+    """(K + D)⁻¹."""
+
+    def solve(self, right: Floats) -> Floats:
+        """The solution for ``right`` (n,)."""
+
+
+class Matrix(Protocol):
+    """K (n, n), positive semidefinite: ``Whole``, or of low rank (low_rank.py)."""
+
+    diagonal: Floats
+
+    def product(self, beta: Floats) -> Floats:
+        """Kβ."""
+
+    def shifted(self, D: Floats, ridge: float) -> Shifted:
+        """What solves with K + D and a ``ridge`` of so many times its diagonal. Raises NotDefinite where it has no factor."""
+
+
+class Whole:
+    """K, all of it at hand."""
+
+    def __init__(self, K: Floats) -> None:
+        self._K, self.diagonal = K, np.diag(K).copy()
+
+    def product(self, beta: Floats) -> Floats:
+        """Kβ."""
+        return product_of_rows(self._K, beta)
+
+    def shifted(self, D: Floats, ridge: float) -> ShiftedWhole:
+        """What solves with K + D, scaled to a diagonal of 1, and a ``ridge``."""
+        return ShiftedWhole(self._K, self.diagonal, D, ridge)
+
+
+class ShiftedWhole:
+    """(K + D)⁻¹ by a Cholesky factor."""
+
+    def __init__(self, K: Floats, diagonal: Floats, D: Floats, ridge: float) -> None:
+        scale = 1.0 / np.sqrt(diagonal + D)
+        if not np.isfinite(scale).all():
+            raise NotDefinite
+
+        def part(r0: int, r1: int, c0: int, c1: int) -> Floats:
+            values: Floats = scale[r0:r1, None] * K[r0:r1, c0:c1] * scale[c0:c1]
+            if r0 == c0:
+                np.fill_diagonal(values, 1.0)
+            return values
+
+        self._scale, self._factor = scale, Factor(part, len(scale), ridge)
+
+    def solve(self, right: Floats) -> Floats:
+        """The solution for ``right`` (n,)."""
+        found: Floats = self._scale * self._factor.backward(self._factor.forward((self._scale * right)[:, None]))[:, 0]
+        return found
+
+
 @dataclass
 class _Point:
     """β and its distances from both ends; the multipliers of these and of the sum; F."""
@@ -62,20 +119,19 @@ class _Point:
 
 
 class Interior:
-    """``beta`` (n,) is the best so far, by its primal objective, which is so at ``level``, −rho; ``ended``: no step is left;
-    ``met``: ``beta`` violates by at most eps.
+    """``beta`` (n,) is the best so far, by its primal objective, ``least_primal`` at ``level``, −rho; ``ended``: no step is
+    left; ``met``: ``beta`` violates by at most eps.
     """
 
     @np.errstate(over="ignore", invalid="ignore")  # kernel values that overflow
     def __init__(
-        self, K: Floats, constant: Floats, lower: Floats, upper: Floats, total: float | None, eps: float, near: Floats
+        self, K: Matrix, constant: Floats, lower: Floats, upper: Floats, total: float | None, eps: float, near: Floats
     ) -> None:
-        """K (n, n) positive semidefinite, 0 in every box, no box empty; ``total`` None without a bias; ``near`` (n,) some β."""
+        """0 in every box, no box empty; ``total`` None without a bias; ``near`` (n,) some β."""
         self._K, self._constant, self._lower, self._upper, self._total = K, constant, lower, upper, total
-        self._diagonal = np.diag(K).copy()
         self._eps = eps
         self._steps = self._idle = 0
-        self._gap_mark = self._least_primal = inf
+        self._gap_mark = self.least_primal = inf
         self._dual_mark, self._ridge = 0.0, _FIRST_RIDGE
         self.beta, self.level = np.zeros(len(constant)), 0.0
         self.ended = self.met = False
@@ -93,7 +149,7 @@ class Interior:
         rooms = np.where(out, room[out].sum(), room[~out].sum())
         away = min(0.5 * float(np.abs(near - edge).sum()) or inf, 0.5 * float(rooms.min()))
         beta = edge + np.where(out, 1.0, -1.0) * away * room / rooms
-        F = self._constant - product_of_rows(self._K, beta)
+        F = self._constant - self._K.product(beta)
         nu = 0.0 if self._total is None else float(F.mean())
         least = _FIRST_SHARE * float(np.abs(nu - F).max())
         z, t = np.maximum(nu - F, 0.0) + least, np.maximum(F - nu, 0.0) + least
@@ -107,19 +163,23 @@ class Interior:
             self.ended = True
             return
         snapped = self._snapped()
-        F = self._constant - product_of_rows(self._K, snapped)
+        F = self._constant - self._K.product(snapped)
         its_primal, _, its_level = self._objectives(snapped, F)
         feasible, its_feasible = self._keeps_sum(at.beta), self._keeps_sum(snapped)
         self.met = its_feasible and self._violation(snapped, F) <= self._eps
-        if self.met or (its_feasible and its_primal <= (1.0 + NOISE) * min(primal, self._least_primal)):
-            self._least_primal, self.beta, self.level = min(its_primal, self._least_primal), snapped, its_level
-        elif feasible and primal < self._least_primal:
-            self._least_primal, self.beta, self.level = primal, at.beta, level
+        if self.met or (its_feasible and its_primal <= (1.0 + NOISE) * min(primal, self.least_primal)):
+            self.least_primal, self.beta, self.level = min(its_primal, self.least_primal), snapped, its_level
+        elif feasible and primal < self.least_primal:
+            self.least_primal, self.beta, self.level = primal, at.beta, level
         if feasible and (primal - dual <= 0.5 * self._gap_mark or dual >= 2.0 * self._dual_mark):
             self._gap_mark, self._dual_mark, self._idle = primal - dual, max(dual, 0.0), 0
         else:
             self._idle += 1
         self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
+
+    def primal_of(self, beta: Floats) -> float:
+        """The primal objective of some β, at its best level."""
+        return self._objectives(beta, self._constant - self._K.product(beta))[0]
 
     def _keeps_sum(self, beta: Floats) -> bool:
         """Up to rounding. A start may not keep it, nor the first points after that, whose dual objectives bound nothing; nor
@@ -136,7 +196,7 @@ class Interior:
     def _snapped(self) -> Floats:
         """β with all at their ends that are nearer than their multiplier would move them, the sum kept by who has most room."""
         at = self._point
-        at_lower, at_upper = at.below * self._diagonal < at.z, at.above * self._diagonal < at.t
+        at_lower, at_upper = at.below * self._K.diagonal < at.z, at.above * self._K.diagonal < at.t
         beta = np.where(at_lower, self._lower, np.where(at_upper, self._upper, at.beta))
         if self._total is not None:
             room = np.where(at_lower | at_upper, -1.0, np.minimum(at.below, at.above))
@@ -154,7 +214,7 @@ class Interior:
         at = self._point
         self._steps += 1
         try:
-            equations = _Equations(self._K, self._diagonal, at, self._total, self._ridge)
+            equations = _Equations(self._K, at, self._total, self._ridge)
         except NotDefinite:
             self._ridge *= 10.0
             self.ended = self._ridge > _LAST_RIDGE
@@ -173,7 +233,7 @@ class Interior:
             self.ended = True
             return
         moved = at.beta + share * beta
-        F = self._constant - product_of_rows(self._K, moved)
+        F = self._constant - self._K.product(moved)
         below, above = at.below + share * beta, at.above - share * beta  # near an end β − lower would be all rounding
         self._point = _Point(moved, below, above, at.z + share * z, at.t + share * t, at.nu + share * nu, F)
         self._judge()
@@ -190,31 +250,16 @@ class Interior:
 class _Equations:
     """Newton's at a point, K + D factored. Raises NotDefinite where they have no solution."""
 
-    def __init__(self, K: Floats, diagonal: Floats, at: _Point, total: float | None, ridge: float) -> None:
-        scale = 1.0 / np.sqrt(diagonal + at.z / at.below + at.t / at.above)
-        if not np.isfinite(scale).all():
-            raise NotDefinite
-
-        def part(r0: int, r1: int, c0: int, c1: int) -> Floats:
-            values: Floats = scale[r0:r1, None] * K[r0:r1, c0:c1] * scale[c0:c1]
-            if r0 == c0:
-                np.fill_diagonal(values, 1.0)
-            return values
-
-        self._at, self._scale = at, scale
-        self._factor = Factor(part, len(scale), ridge)
+    def __init__(self, K: Matrix, at: _Point, total: float | None, ridge: float) -> None:
+        self._at, self._shifted = at, K.shifted(at.z / at.below + at.t / at.above, ridge)
         self._stationary = at.nu - at.F - at.z + at.t
         self._off = 0.0 if total is None else float(at.beta.sum()) - total
-        self._ones = None if total is None else self._solved(np.ones(len(scale)))
-
-    def _solved(self, right: Floats) -> Floats:
-        found: Floats = self._scale * self._factor.backward(self._factor.forward((self._scale * right)[:, None]))[:, 0]
-        return found
+        self._ones = None if total is None else self._shifted.solve(np.ones(len(at.beta)))
 
     def moves(self, z_excess: Floats, t_excess: Floats) -> tuple[Floats, float, Floats, Floats]:
         """Those of β, ν, z and t that take z·below and t·above down by these, and all else to where it ought to be."""
         at, nu = self._at, 0.0
-        beta = self._solved(-self._stationary - z_excess / at.below + t_excess / at.above)
+        beta = self._shifted.solve(-self._stationary - z_excess / at.below + t_excess / at.above)
         if self._ones is not None:
             with np.errstate(divide="ignore", invalid="ignore"):  # an overflow comes out nan, which ends the steps
                 nu = float((beta.sum() + self._off) / self._ones.sum())

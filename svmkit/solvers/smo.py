@@ -19,7 +19,8 @@ kernel, and under polynomials, whose features are monomials (monomials.py). Once
 take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α
 in float64 makes w good enough, or sums over support vectors drown in rounding, w itself is the solution; so is the better one
 of the two where a run is cut short on the way (smo_w.py). On other kernels, and where monomials are too many, a run of at most
-4096 variables that has done as much as steps through the interior of the box would take turns to these (smo_interior.py).
+4096 variables that has done as much as steps through the interior of the box would take turns to these, and one of any number
+where K is of low rank, as of a smooth kernel in few features; then far sooner (smo_interior.py, low_rank.py).
 
 A run on long rows, of which a kernel value takes longer to make than to read, that has made as many values as there are, if it
 has no more than 4096 variables, takes them all into its block for the rest of its rounds: m² numbers of memory.
@@ -54,7 +55,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
 from svmkit.solvers.smo_alike import Alike, alike
 from svmkit.solvers.smo_blocks import are_few, may_grow, most_at_once, wanted
-from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, may_go_inside, minimise_active
+from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, interior_is_quicker, minimise_active
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
@@ -176,7 +177,7 @@ def advance(state: State, budget: int) -> Progress:
         if state.stalled and state.w_features and state.pace.claim_w():
             look_for_w(state)
             state.stalled = state.to_w is None
-        if state.stalled and may_go_inside(state) and state.pace.claim_interior():
+        if state.stalled and interior_is_quicker(state, inf):
             state.stalled = False
             go_inside(state)
     if state.stalled:
@@ -261,7 +262,7 @@ def _in_place_of_a_round(state: State) -> bool:
         check(state)
     elif claim_w_if_quicker(state, _work(state)):
         look_for_w(state)
-    elif may_go_inside(state) and state.pace.claim_interior_if_quicker(_work(state)):
+    elif interior_is_quicker(state, _work(state)):
         go_inside(state)
     else:
         return state.pace.newton_is_quicker(state.violation, _work(state), state.variables.active) and _newton(state)

@@ -5,6 +5,9 @@ number; a few dozen Newton steps do. (Where its monomials are few, steps on w ar
 at a time, since calls of ``advance`` are short, while β stays where it was. It then goes where they have led, if it is better
 off there. Where all but a few variables are dropped and pivots (pivots.py) do not settle, the others go to their minimum by
 themselves, however many there are in all: with a large C that takes pair steps millions of turns.
+
+Where K is of low rank (low_rank.py), as of rbf in two or three features with a small gamma, these steps cost little, of a
+hundred thousand variables, too, and are taken soon. F is then that of the low rank until they have ended.
 """
 
 from __future__ import annotations
@@ -16,39 +19,84 @@ import numpy as np
 from svmkit import parallel
 from svmkit.data import Floats
 from svmkit.engine.by_need import product_of_rows
-from svmkit.engine.interior import Interior
+from svmkit.engine.interior import Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
-from svmkit.problem import Solution
-from svmkit.solvers.smo_state import State, as_solution, current_beta, note, spent, take, use_float64
+from svmkit.engine.low_rank import LowRank, factor
+from svmkit.problem import PRECOMPUTED, Solution
+from svmkit.solvers.smo_state import (
+    ALIKE,
+    State,
+    as_solution,
+    current_beta,
+    end_if_met,
+    note,
+    spent,
+    take,
+    use_float64,
+)
 
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB, beside the block's values.
 MOST = 4096
+#: Rows that tell whether K is of low rank; the rank at most that is low, of all rows and of these; and values of L, 134 MB.
+_SOME, _MOST_RANK, _RANK_OF_SOME, _MOST_VALUES = 1024, 512, 256, 1 << 24
 
 
-def may_go_inside(state: State) -> bool:
-    """Whether there are few enough, and Newton steps on w would not be the better way."""
-    return len(state.variables.row_of) <= MOST and not state.w_features
+def interior_is_quicker(state: State, work: float) -> bool:
+    """Whether after so much ``work``, in kernel values, such steps may be the shorter way; True once at most.
+
+    Never where Newton steps on w would be the better one.
+    """
+    if state.w_features:
+        return False
+    if state.pace.claim_rank(work):
+        state.low_rank = _low_rank(state)
+    possible = state.low_rank is not None or len(state.variables.row_of) <= MOST
+    return possible and state.pace.claim_interior_if_quicker(work, _rank(state))
+
+
+def _low_rank(state: State) -> Floats | None:
+    """L of all rows, or None where K is not of low rank, or may be indefinite."""
+    rows, kernel = state.problem.rows, state.problem.kernel
+    if kernel.indefinite or kernel.kind == PRECOMPUTED:
+        return None
+    limits = [(rows.n, min(_MOST_RANK, rows.n // 4, _MOST_VALUES // rows.n))]
+    if rows.n > _SOME:
+        limits.insert(0, (_SOME, _RANK_OF_SOME))
+    for n, most in limits:
+        engine = Engine(rows if n == rows.n else rows.take(np.arange(n) * rows.n // n), kernel, "f8")
+        with parallel.leavable():
+            L = factor(engine, most)
+        state.evaluations_before += engine.evaluations
+        if L is None:
+            return None
+    return L
+
+
+def _rank(state: State) -> int:
+    return 0 if state.low_rank is None else state.low_rank.shape[1]
 
 
 def go_inside(state: State) -> None:
     """Begins; steps come by ``go_on_inside``."""
-    if state.variables.engine.real == "f4":
+    if state.low_rank is None and state.variables.engine.real == "f4":
         use_float64(state)
-    state.previous = state.variables.restore(state.previous)
-    whole, row_of = state.variables.whole, state.variables.row_of
+    beta, whole = current_beta(state), state.variables.whole
     movable = np.flatnonzero(whole.lower < whole.upper)
-    rows = row_of[movable]
-    K = state.variables.engine.block(rows, rows)
-    total = float(whole.beta.sum()) if state.variables.bias else None
+    rows = state.variables.row_of[movable]
+    if state.low_rank is None:
+        K: Matrix = Whole(state.variables.engine.block(rows, rows))
+    else:
+        K = LowRank(state.low_rank[rows], state.variables.engine.diagonal()[rows])
+    total = float(beta.sum()) if state.variables.bias else None
     bounds = whole.lower[movable], whole.upper[movable]
-    state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps, whole.beta[movable])
+    state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps, beta[movable])
 
 
 def go_on_inside(state: State, budget: int) -> int:
     """As many steps as take the time of ``budget`` pair steps, one at least; returns how many pair steps these were."""
     assert state.interior is not None
     _, interior = state.interior
-    each = ceil(state.pace.interior_step_work() / (2 * len(state.K)))
+    each = ceil(state.pace.interior_step_work(_rank(state)) / (2 * len(state.K)))
     n_steps = 0
     while not interior.ended and n_steps < max(1, budget // each):
         interior.step()
@@ -68,7 +116,7 @@ def minimise_active(state: State, work: float) -> bool:
     state.evaluations_before += K.size
     room = active.lower - active.beta, active.upper - active.beta
     with parallel.leavable():
-        interior = Interior(K, active.F, *room, 0.0 if state.variables.bias else None, 0.5 * state.eps, np.zeros(n))
+        interior = Interior(Whole(K), active.F, *room, 0.0 if state.variables.bias else None, 0.5 * state.eps, np.zeros(n))
         while not interior.ended:
             parallel.stay()
             interior.step()
@@ -99,14 +147,15 @@ def _reached(state: State) -> Floats:
 def _arrive(state: State) -> None:
     """Takes all variables to where the steps led, if they are better off there."""
     assert state.interior is not None
-    beta, met = _reached(state), state.interior[1].met
-    state.interior = None
-    take(state, current_beta(state))
-    note(state)
-    before = state.variables.whole.beta
+    (movable, interior), before, beta = state.interior, current_beta(state), _reached(state)
+    state.interior = state.low_rank = None
+    if not interior.least_primal < (1.0 - ALIKE) * interior.primal_of(before[movable]):  # else it is clearly not the best
+        take(state, before)
+        note(state)
     take(state, beta)
     if note(state):
         state.least_after = state.violation
         state.pace.hurry(spent(state), state.violation)
-    elif not met:
+        end_if_met(state, state.variables.whole.number)
+    elif not interior.met:
         take(state, before)

@@ -28,6 +28,10 @@ _W_START, _W_ROW, _W_NONZERO, _W_FEATURE, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS =
 #: Steps through the interior take as long as so many kernel values: to begin with, a variable squared and cubed. They begin
 #: when as much is done as so many of them take; for active variables by themselves, if that is such a share of what is done.
 _INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 1e6, 35.0, 0.006, 20, 0.25
+#: Where K is of low rank: to begin with, a variable, a variable and column of L, a variable and pair of columns.
+_LOW_START, _LOW_ROW, _LOW_VALUE, _LOW_PAIR = 2.5e6, 750.0, 7.5, 0.05
+#: So much is done before it is asked whether K is: it takes less.
+_BEFORE_RANK = 4e8
 
 
 class Pace:
@@ -40,7 +44,7 @@ class Pace:
         self._reviews = Reviews(n)
         self._mark, self._mark_work, self._halving_work = inf, 0.0, 0.0
         self._gain = _NEWTON_GAIN
-        self._w_was_tried = self._interior_was_tried = False
+        self._w_was_tried = self._interior_was_tried = self._rank_was_asked = False
 
     def note(self, violation: float) -> None:
         """The violation at the begin of a round; one that does not end the run was none of all variables, or rounding."""
@@ -99,13 +103,20 @@ class Pace:
         left, self._w_was_tried = not self._w_was_tried, True
         return left
 
-    def claim_interior_if_quicker(self, work: float) -> bool:
-        """Whether as much has been done as steps through the interior would take; True once at most."""
-        return work >= _INTERIOR_STEPS * self.interior_step_work() and self.claim_interior()
+    def claim_rank(self, work: float) -> bool:
+        """Whether as much has been done as it takes to ask whether K is of low rank; True once at most."""
+        if work < _BEFORE_RANK or self._rank_was_asked or self._interior_was_tried:
+            return False
+        self._rank_was_asked = True
+        return True
 
-    def interior_step_work(self) -> float:
-        """How long one of these steps takes, roughly."""
-        return _interior_work(self._n)
+    def claim_interior_if_quicker(self, work: float, rank: int) -> bool:
+        """Whether as much has been done as steps through the interior would take; True once at most."""
+        return work >= _INTERIOR_STEPS * self.interior_step_work(rank) and self.claim_interior()
+
+    def interior_step_work(self, rank: int) -> float:
+        """How long one of these steps takes, roughly, K being of a low ``rank``, or 0."""
+        return _low_rank_work(self._n, rank) if rank else _interior_work(self._n)
 
     def interior_costs_little(self, n: int, work: float) -> bool:
         """Whether these steps, for ``n`` variables alone, take little time against all ``work`` so far."""
@@ -124,3 +135,7 @@ class Pace:
 
 def _interior_work(n: int) -> float:
     return _INTERIOR_START + _INTERIOR_SQUARE * float(n) ** 2 + _INTERIOR_CUBE * float(n) ** 3
+
+
+def _low_rank_work(n: int, rank: int) -> float:
+    return _LOW_START + n * (_LOW_ROW + _LOW_VALUE * rank + _LOW_PAIR * float(rank) ** 2)

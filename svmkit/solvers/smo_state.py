@@ -54,7 +54,7 @@ class Block:
 #: Variables that say what rho is where F is known of none.
 _FEW = 1024
 #: By less than such a share two primal objectives are as good, and the violation decides.
-_ALIKE = 1e-6
+ALIKE = 1e-6
 
 
 class Best(NamedTuple):
@@ -120,6 +120,8 @@ class State:
     #: The way to w, under way (smo_w.py); and what that led to, or β itself as w.
     to_w: Any = None
     by_w: Solution | None = None
+    #: L of all rows, K = LLᵀ, where K was found to be of low rank, until steps through the interior take it.
+    low_rank: Floats | None = None
     #: Steps through the interior under way, and the variables they are for.
     interior: tuple[Ints, Interior] | None = None
     #: The least violation since such steps have led to where β is, and the β that has it.
@@ -189,7 +191,7 @@ def note(state: State) -> bool:
     level = best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0
     primal = primal_at(level, whole.beta, whole.F, state.constant, whole.lower, whole.upper)
     state.least_primal = min(state.least_primal, primal)
-    alike = _ALIKE * abs(state.least_primal)
+    alike = ALIKE * abs(state.least_primal)
     calmer = best is not None and state.violation < best.violation and primal <= state.least_primal + alike
     better = calmer or primal < (inf if best is None else best.primal - alike)
     if better:
@@ -225,14 +227,19 @@ def check(state: State) -> None:
         refresh(state, in_doubt)
     _, _, state.violation = state.variables.extremes(whole)
     note(state)
-    if state.violation <= state.eps:
-        known = whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
-        known[in_doubt] = True
-        state.done, state.known = True, np.flatnonzero(known)
-        state.by_w = as_w(state) if drowned(state) else None
-        return
-    if state.checks.fail(state.violation):
+    if not end_if_met(state, in_doubt) and state.checks.fail(state.violation):
         use_float64(state)
+
+
+def end_if_met(state: State, fresh: Ints) -> bool:
+    """Whether the violation, F of the variables ``fresh`` just evaluated in float64 and no other in doubt, ends the run."""
+    if state.violation > state.eps:
+        return False
+    known = state.variables.whole.beta == 0.0  # where not in doubt: beyond the margin, no part of loss or violation
+    known[fresh] = True
+    state.done, state.known = True, np.flatnonzero(known)
+    state.by_w = as_w(state) if drowned(state) else None
+    return True
 
 
 def primal_of(problem: Problem, found: Solution) -> float:

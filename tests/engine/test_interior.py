@@ -11,7 +11,7 @@ from zoo import ill_conditioned, points, problem
 
 from svmkit import parallel
 from svmkit.data import Floats
-from svmkit.engine.interior import Interior, best_level
+from svmkit.engine.interior import Interior, Whole, best_level
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 
 
@@ -26,7 +26,7 @@ def begun(case: Problem, eps: float, K: Floats | None = None, near: Floats | Non
     lower, upper = np.minimum(0.0, bounds), np.maximum(0.0, bounds)
     total = 0.0 if case.bias == "free" else None
     K = kernel_matrix(case) if K is None else K
-    return Interior(K, case.y, lower, upper, total, eps, np.zeros(case.n) if near is None else near)
+    return Interior(Whole(K), case.y, lower, upper, total, eps, np.zeros(case.n) if near is None else near)
 
 
 def ended(case: Problem, eps: float, K: Floats | None = None) -> Interior:
@@ -104,7 +104,7 @@ def test_boxes_far_larger_than_any_alpha_take_fewer_steps_from_as_far_in() -> No
 def test_what_is_set_to_its_end_and_does_not_keep_the_sum_is_not_the_best() -> None:
     """Three at one end and one at the other have none, and no room for what is missing."""
     y = np.array([1.0, 1.0, 1.0, -1.0])
-    interior = Interior(np.eye(4), y, np.minimum(0.0, y), np.maximum(0.0, y), 0.0, 9.0, np.zeros(4))
+    interior = Interior(Whole(np.eye(4)), y, np.minimum(0.0, y), np.maximum(0.0, y), 0.0, 9.0, np.zeros(4))
     interior._point = replace(interior._point, z=np.where(y < 0, 9.0, 0.0), t=np.where(y > 0, 9.0, 0.0))
     interior._judge()
     assert abs(interior._snapped().sum()) >= 0.5
@@ -115,7 +115,7 @@ def test_what_is_set_to_its_end_and_does_not_keep_the_sum_is_not_the_best() -> N
 def test_no_beta_that_does_not_keep_the_sum_is_the_best() -> None:
     """The start is one, as where variables begin away from their ends, and its objectives are lower than any that keep it."""
     F, lower, upper = np.array([-13.25, 1.0]), np.array([-14.25, -1e-5]), np.array([95.0, 9250.0])
-    interior = Interior(np.eye(2), F, lower, upper, 0.0, 0.5, np.zeros(2))
+    interior = Interior(Whole(np.eye(2)), F, lower, upper, 0.0, 0.5, np.zeros(2))
     while not interior.ended:
         interior.step()
     assert abs(interior.beta.sum()) <= 1e-12

@@ -93,7 +93,7 @@ def test_a_long_run_on_long_rows_comes_to_keep_all_kernel_values(bias: str, monk
     monkeypatch.setattr(smo_blocks, "_LARGER_BLOCK", 64)
     monkeypatch.setattr(smo_blocks, "_BLOCK", 64)
     monkeypatch.setattr(smo, "_SHRINK_ROUNDS", 1)
-    monkeypatch.setattr(smo, "may_go_inside", lambda state: False)
+    monkeypatch.setattr(smo, "interior_is_quicker", lambda *_: False)
     monkeypatch.setattr(smo.Pace, "newton_is_quicker", lambda *_: False)
     problem = replace(hard(400, 40), bias=bias)
     state = smo.start(problem, smo.Options(), 1e-5, 0)

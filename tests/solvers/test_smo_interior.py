@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 import oracle
@@ -11,7 +12,7 @@ import pytest
 import zoo
 
 from svmkit.certificate import certify
-from svmkit.engine.interior import Interior
+from svmkit.engine.interior import Interior, Whole
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo, smo_interior, smo_pace, smo_state
 from svmkit.solvers.base import run as solve
@@ -80,7 +81,7 @@ def test_where_rounding_hides_the_optimum_of_such_a_polynomial_the_best_is_retur
 def best_inside(problem: Problem) -> Interior:
     bounds = problem.y * problem.upper
     K, box = oracle.kernel_matrix(problem), (np.minimum(0.0, bounds), np.maximum(0.0, bounds))
-    interior = Interior(K, problem.y, *box, 0.0, 1e-3, np.zeros(problem.n))
+    interior = Interior(Whole(K), problem.y, *box, 0.0, 1e-3, np.zeros(problem.n))
     while not interior.ended:
         interior.step()
     return interior
@@ -158,8 +159,9 @@ def checkerboard(n: int, C: float) -> Problem:
     return zoo.problem(X, np.where((6 * X).astype(int).sum(axis=1) % 2, 1.0, -1.0), Kernel(RBF, 10.0), C)
 
 
-def test_a_few_active_variables_of_many_go_to_their_minimum() -> None:
+def test_a_few_active_variables_of_many_go_to_their_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where C is so large that pivots do not settle; steps through the interior for all would take a dozen times as long."""
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", inf)
     problem = checkerboard(2500, 1e5)
     state, progress = run(problem, 1e-3)
     assert progress.done
@@ -189,3 +191,64 @@ def test_the_minimum_of_the_active_variables_by_themselves(bias: Bias, monkeypat
     K = oracle.kernel_matrix(problem)
     assert np.allclose(active.F, (problem.y - K @ after)[active.number], rtol=0.0, atol=1e-4)
     assert bias != "free" or after.sum() == pytest.approx(before.sum(), abs=1e-9)
+
+
+def smooth(n: int, C: float, bias: Bias = "free") -> Problem:
+    X, y = zoo.points(n, 2, seed=n, noise=0.2)
+    return replace(zoo.problem(X, y, Kernel(RBF, 0.04), C), bias=bias)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_where_k_is_of_low_rank_the_optimum_is_the_same_after_far_fewer_steps(
+    bias: Bias, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = smooth(1200, 1e4, bias)
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", 1e7)
+    state, progress = run(problem, 1e-4)
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", inf)
+    _, without = run(problem, 1e-4)
+    assert progress.done
+    assert without.done
+    assert not state.pace.claim_interior()
+    assert 5 * progress.steps < without.steps
+    K = oracle.kernel_matrix(problem)
+    beta = oracle.beta_of(problem, smo.solution(state))
+    assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-6
+    assert oracle.best_gap(K, problem, beta) <= 1e-6 * oracle.dual_objective(K, problem.y, beta)
+
+
+def test_a_low_rank_serves_more_variables_than_a_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And begins in float32."""
+    monkeypatch.setattr(smo_interior, "MOST", 1000)
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", 1e7)
+    problem = smooth(3000, 1e5)
+    state, progress = run(problem, 1e-3)
+    assert progress.done
+    assert state.variables.engine.real == "f4"
+    K = oracle.kernel_matrix(problem)
+    assert oracle.violation(K, problem, oracle.beta_of(problem, smo.solution(state))) <= 1e-3 + 1e-6
+    assert certify(problem, smo.solution(state)).violation <= 1e-3
+
+
+def test_rows_of_no_cost_are_no_part_of_a_low_rank() -> None:
+    problem = smooth(400, 100.0)
+    costly = np.arange(400) % 3 > 0
+    state = smo.start(replace(problem, upper=np.where(costly, problem.upper, 0.0)), smo.Options(), 1e-6, 0)
+    assert smo_interior.interior_is_quicker(state, 1e12)
+    smo_interior.go_inside(state)
+    assert state.interior is not None
+    while state.interior is not None:
+        smo_interior.go_on_inside(state, 1)
+    beta = smo_state.current_beta(state)
+    assert not beta[~costly].any()
+    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    assert state.done
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 50.0), Kernel(SIGMOID, 0.01, 0.0), Kernel(POLYNOMIAL, 0.01, -1.0, 3)])
+def test_kernels_of_full_rank_or_indefinite_are_taken_as_a_whole(kernel: Kernel) -> None:
+    X, y = zoo.points(1300, 3, seed=2)
+    state = smo.start(zoo.problem(X, y, kernel, 1.0), smo.Options(), 1e-3, 0)
+    assert smo_interior._low_rank(state) is None
+    assert (state.evaluations_before > 0) == (kernel.kind == RBF)
+    assert state.evaluations_before <= 1024 * 64
