@@ -51,6 +51,9 @@ def train_batch(
                 raise Abandoned("stopped before a step was taken; nothing was written")  # an older MODEL is worth more
             write_model(model, result.model)
             _report(result, model, held_out, reported.as_json, reporter, stop)
+        if report.complete(result.status) and result.trained and not result.has_learned:  # of one class there is no machine
+            advice = "lower -e" if config.eps >= 1 else "scale the data, or try --solver smo"  # w = 0 may be good enough for it
+            reporter.warn(f"w is 0, and the model has one answer to everything; {advice}")
     return report.exit_code(result.status, lost, stop, strict=reported.strict, reporter=reporter)
 
 
@@ -112,7 +115,4 @@ def _report(
     line = report.training_line(result, "model on stdout" if path == "-" else f"{path} written")
     if held_out is not None:
         line += report.held_out(values, report.error_on(result.model, held_out, stop, reporter), held_out.n)
-    complete = report.complete(result.status)
-    report.tell(values, line, complete=complete, as_json=as_json, reporter=reporter)
-    if complete and result.trained and not result.has_learned:  # of one class there is no machine
-        reporter.warn("w is 0, and the model has one answer to everything; scale the data, or try --solver smo")
+    report.tell(values, line, complete=report.complete(result.status), as_json=as_json, reporter=reporter)

@@ -208,10 +208,12 @@ def test_a_model_without_support_vectors_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("".join(lines))
     done = svmkit("train", "-q", "-t", 0, "--solver", "sbp", tmp_path / "d", tmp_path / "m")
     assert done.returncode == 0
-    assert "warning: w is 0, and the model has one answer to everything" in done.stderr
+    assert "warning: w is 0, and the model has one answer to everything; scale the data, or try --solver smo" in done.stderr
     (tmp_path / "z").write_text("1 1:0\n-1 1:0\n" * 2)
     done = svmkit("train", "-q", "--map", "nystroem", "--dim", 2, "--solver", "newton", "z", "m", cwd=tmp_path)
     assert "warning: w is 0, and the model has one answer to everything" in done.stderr  # of landmarks
+    done = svmkit("train", "-q", "-e", 2, "d", "m", cwd=tmp_path)
+    assert "warning: w is 0, and the model has one answer to everything; lower -e\n" in done.stderr
     (tmp_path / "one").write_text("1 1:1\n1 1:2\n")
     for args in (("one",), ("-t", 1, "-d", 3000, "d")):  # which have warnings of their own
         done = svmkit("train", "-q", *args, "m", cwd=tmp_path)
