@@ -198,7 +198,8 @@ def _learn(
     from svmkit.trace import Limits
 
     config = machines.config
-    passes = (read_chunks(data, on_warning=reporter.warn) for _ in range(asked.passes or 1))
+    # What is left out of the file is told in the first pass; later ones leave out the same.
+    passes = (read_chunks(data, on_warning=None if number else reporter.warn) for number in range(asked.passes or 1))
 
     def on_row(row: StreamRow, due: bool) -> None:
         if writer is not None:
