@@ -95,7 +95,7 @@ def test_errors_are_those_of_a_naive_loop(
         naive.learn(row, np.flatnonzero(labels == dataset.y[i]), np.ones(1))
     assert sum(wrong) > 20
     assert found.last.error == sum(wrong) / 250
-    assert found.last.window_error == sum(wrong[-100:]) / 100
+    assert (found.last.window_error, found.last.window) == (sum(wrong[-100:]) / 100, 100)
 
 
 def test_votes_of_other_machines_lag_by_at_most_a_thousand_examples() -> None:

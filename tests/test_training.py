@@ -18,6 +18,7 @@ from svmkit.errors import Abandoned, UsageError
 from svmkit.fit import fit
 from svmkit.metrics import error
 from svmkit.model import decision_values, predict
+from svmkit.solvers import solver
 
 
 def test_patience_is_for_solvers_that_are_not_exact_and_needs_held_out_data() -> None:
@@ -50,6 +51,15 @@ def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> N
     result = fit(dataset, TrainConfig(gamma=0.5), on_trace=rows.append, holdout=replace(holdout, y=y))
     expected = error(y, predict(result.model, decision_values(result.model, holdout.rows)))
     assert rows[-1].holdout_error == expected > 1 / 3
+
+
+def test_memory_and_shrinking_reach_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, pair = [], solver("pair")
+    start = pair.start
+    monkeypatch.setattr(pair, "start", lambda problem, options, *rest: seen.append(options) or start(problem, options, *rest))
+    fit(dataset_of("two"), TrainConfig(solver="pair", cache_mb=7.0, shrinking=False))
+    (options,) = seen
+    assert (options.cache_mb, options.shrinking) == (7.0, False)
 
 
 def test_the_time_that_making_a_map_takes_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:

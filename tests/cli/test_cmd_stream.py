@@ -173,6 +173,7 @@ def test_what_cannot_be_is_refused(args: tuple[object, ...], why: str, data: Pat
     [
         (("--snapshot-rows", 5, "d", "-"), "one behind the other"),
         (("--snapshot-rows", 5, "d", "/dev/stdout"), "one behind the other"),
+        (("--snapshot-seconds", 5, "d", "-"), "one behind the other"),
         (("--json", "d", "/dev/stdout"), "svmkit: MODEL /dev/stdout and --json would both write standard output"),
         (("--passes", 2, "-", "m"), "can be read only once"),
     ],
