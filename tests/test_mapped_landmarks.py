@@ -48,20 +48,34 @@ def test_on_all_support_vectors_of_the_exact_svm_a_map_loses_nothing(n_class: in
         assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-5)
 
 
-def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the examples that count: those of weight 0 are none of them. Its class weights are the config's, its solver smo."""
+@pytest.mark.parametrize("cost", [{"C": 2.0}, {"lam": 0.01}], ids=str)
+def test_reduced_landmarks_are_what_an_svm_on_drawn_rows_is_reduced_to(
+    cost: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the examples that count: those of weight 0 are none of them. Its costs are the config's, its solver smo."""
     monkeypatch.setattr("svmkit.fit.ROWS_A_LANDMARK", 6)
-    config = replace(REDUCED, dim=20, class_weight=((1, 3.0),))
+    config = replace(REDUCED, dim=20, class_weight=((1, 3.0),), **cost)
     dataset = replace(in_bands(), weight=np.where(np.arange(200) % 4 == 0, 0.0, 1.5))
     used = np.flatnonzero(np.arange(200) % 4)
     drawn = used[np.sort(permutation(config.seed, 1 << 44, len(used))[: 6 * 20])]
-    exact = fit(dataset.take(drawn), TrainConfig(gamma=0.3, C=2.0, eps=1e-6, seed=3, class_weight=((1, 3.0),)))
+    exact = fit(dataset.take(drawn), TrainConfig(gamma=0.3, eps=1e-6, seed=3, class_weight=((1, 3.0),), **cost))
     small = compress(exact.model, 20, config.seed)
     assert exact.model.n_support > 20
     found = reduced_landmarks(dataset, used, config)
     assert found is not None
     assert found.to_dense().tolist() == small.rows.to_dense().tolist()
     assert fit(dataset, config).model.rows.to_dense().tolist() == small.rows.to_dense().tolist()
+
+
+def test_landmarks_are_pivoted_where_all_rows_drawn_are_of_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For there is no SVM then that they could be reduced from."""
+    monkeypatch.setattr("svmkit.fit.ROWS_A_LANDMARK", 1)
+    config, y = replace(REDUCED, dim=20), np.full(200, -1.0)
+    y[permutation(config.seed, 1 << 44, 200)[-1]] = 1.0
+    dataset = replace(in_bands(), y=y)
+    assert reduced_landmarks(dataset, np.arange(200), config) is None
+    found, pivoted = (fit(dataset, replace(config, landmarks=way)).model for way in ("reduced", "pivoted"))
+    assert found.rows.to_dense().tolist() == pivoted.rows.to_dense().tolist()
 
 
 def test_where_no_svm_can_be_reduced_is_said() -> None:
@@ -86,6 +100,8 @@ def test_what_is_done_while_a_map_is_made_is_told(landmarks: str) -> None:
     ways = {"kmeans": "round 1 of 10 of k-means", "pivoted": "0 of 10 chosen", "reduced": "step 2 of 100, "}
     if landmarks in ways:
         assert any(text.startswith(f"landmarks: {ways[landmarks]}") for text in told)
+    if landmarks == "reduced":
+        assert told[0].startswith("landmarks: an SVM on 300 examples, ")
     assert told[-1] == "300 examples mapped"
     np.testing.assert_array_equal(heard.model.machines[0].coef, fit(dataset, config).model.machines[0].coef)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,8 @@ from svmkit.stream import Listener, learn_stream
 from svmkit.trace import Limits, Status, StreamRow
 
 BINARY = np.array([1, -1])
-LASVM = TrainConfig(solver="lasvm", gamma=0.3, eps=1e-6)
+#: With memory for few kernel values: what the finishing computes counts.
+LASVM = TrainConfig(solver="lasvm", gamma=0.3, eps=1e-6, cache_mb=1e-3)
 
 
 def data(n: int = 300) -> Dataset:
@@ -56,6 +60,7 @@ def test_what_finishing_does_is_in_the_report() -> None:
     assert told[-1] == found.last
     unfinished = Machines(replace(LASVM, solver_options=(("finish", "false"),)), BINARY)
     unfinished.learn(dataset.rows, np.where(dataset.y == 1, 0, 1), np.ones(dataset.n))
+    assert unfinished.progress().kernel_evaluations < progress.kernel_evaluations
     cut = learn_stream(Machines(LASVM, BINARY), [chunks(dataset)], limits=Limits(max_iter=dataset.n))
     assert cut.status is Status.MAX_ITER
     assert model_text(cut.model) == model_text(unfinished.model())
@@ -96,3 +101,9 @@ def test_reports_and_snapshots_by_the_clock_come_that_far_apart(monkeypatch: pyt
     learn_stream(Timed(monkeypatch), [chunks(data(1000), *[8] * 125)], listener=listener)
     assert told == [0.125 * number for number in range(1, 8)]
     assert saved == [256, 512, 768]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what Linux says of a process")
+def test_memory_is_what_the_system_says() -> None:
+    (resident,) = re.findall(r"VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert stream.memory_mb() == pytest.approx(int(resident) / 1024, rel=0.1)

@@ -122,6 +122,15 @@ def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypat
     assert len(found.machines) == 15
 
 
+def test_a_limit_of_kernel_evaluations_is_every_machines() -> None:
+    """What trains several in a call counts them afterwards, so these come one by one."""
+    config = replace(CONFIG, max_evaluations=1)
+    found, traced = fit(DATA, config), fit(DATA, config, on_trace=lambda row: None)
+    assert found.status is traced.status is Status.MAX_EVALUATIONS
+    for machine, one in zip(found.machines, traced.machines, strict=True):
+        assert (machine.status, machine.steps) == (one.status, one.steps)
+
+
 def test_a_machine_trained_alone_does_not_take_memory_beside_the_work_space_of_others() -> None:
     parallel.use_threads(1)
     before = room("together", 5000)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from shell import process, strict_json, svmkit, write_blobs
 
+from svmkit import stream
+from svmkit.cli import train_stream
 from svmkit.cli.train_stream import StreamOptions
 from svmkit.errors import UsageError
 from svmkit.io.model_libsvm import read_model
@@ -70,6 +72,21 @@ def test_the_held_out_error_is_by_the_streams_own_labels(model: Path, tmp_path: 
     assert strict_json(done.stdout)["holdout_error"] < 0.5
 
 
+def test_numbers_of_the_report_are_of_the_whole_stream_and_model(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many machines hold a support vector, and however often has been reported before."""
+    monkeypatch.setattr(stream, "WINDOW", 90)
+    data, trace = write_blobs(tmp_path / "d", n=1500, classes=(4, 2, 9)), tmp_path / "t"
+    done = svmkit(*STREAM, "--json", "--trace", trace, "--labels", "4,2,9", data, model)
+    found, row = strict_json(done.stdout), strict_json(trace.read_text().splitlines()[-1])
+    assert found["n_support"] == read_model(str(model)).n_support
+    assert found["rows_per_s"] == pytest.approx(1500 / found["seconds"])
+    assert (found["error"], found["window_error"]) == (row["error"], row["window_error"])
+    assert f"error {100 * row['error']:.4g} % before learning (last 90: {100 * row['window_error']:.4g} %)" in done.stderr
+    assert row["error"] != row["window_error"]
+
+
 def test_a_stream_that_is_cut_short_exits_with_3_where_that_is_asked_for(data: Path, model: Path) -> None:
     for more, code in ((("--strict", "--max-iter", 50), 3), (("--max-iter", 50), 0), (("--strict",), 0)):
         assert svmkit(*STREAM, "-q", *more, data, model).returncode == code
@@ -98,6 +115,18 @@ def test_a_stream_is_told_that_it_has_no_bias(data: Path, model: Path) -> None:
 def test_a_trace_that_is_lost_is_told_and_the_model_written(data: Path, model: Path) -> None:
     done = svmkit(*STREAM, "--trace", "/dev/full", data, model)
     assert (done.returncode, "/dev/full" in done.stderr, model.exists()) == (1, True, True)
+
+
+def test_reports_come_by_the_clock_alone(data: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for every_s, told in ((1e9, False), (0.0, True)):
+        monkeypatch.setattr(train_stream, "_REPORT_EVERY_S", every_s)
+        done = svmkit(*STREAM, data, model)
+        assert (done.returncode, " 200 examples, " in done.stderr, " a second, error " in done.stderr) == (0, True, told)
+
+
+def test_what_is_said_of_a_snapshot_that_was_not_yet_due(data: Path, model: Path) -> None:
+    data.write_text("1 1:1\n1 1:x\n")
+    assert "was too soon for a snapshot" in svmkit(*STREAM, "--snapshot-seconds", 1000, data, model).stderr
 
 
 def test_where_nothing_came_in_time_only_that_is_told(data: Path, model: Path) -> None:
