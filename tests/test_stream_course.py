@@ -67,6 +67,19 @@ def test_what_finishing_does_is_in_the_report() -> None:
     assert model_text(cut.model) != model_text(found.model)
 
 
+def test_an_interruption_is_heard_where_all_that_comes_has_weight_0() -> None:
+    dataset, taken = replace(data(), weight=np.zeros(300)), list[Chunk]()
+
+    def noted() -> Iterator[Chunk]:
+        for chunk in chunks(dataset, *[1] * 300):
+            taken.append(chunk)
+            yield chunk
+
+    found = learn_stream(Machines(LASVM, BINARY), [noted()], interrupted=lambda: bool(taken))
+    assert (found.status, found.rows) == (Status.INTERRUPTED, 0)
+    assert len(taken) < 10
+
+
 class Timed(Machines):
     """Perceptrons of which 1024 examples take a second of ``clock``."""
 

@@ -43,6 +43,16 @@ def test_held_out_error_is_that_of_the_pairs_own_classes() -> None:
     assert len(rows) == sum(len(machine.trace) for machine in result.machines)
 
 
+def test_held_out_error_against_the_rest_is_that_of_all_examples() -> None:
+    dataset, holdout = dataset_of("three"), dataset_of("three.t")
+    result = fit(dataset, TrainConfig(gamma=0.5, multiclass="ovr"), on_trace=lambda row: None, holdout=holdout)
+    assert result.model.labels is not None
+    decisions = decision_values(result.model, holdout.rows)
+    for column, (label, machine) in enumerate(zip(result.model.labels, result.machines, strict=True)):
+        wrong = (decisions[:, column] > 0) != (holdout.y == label)
+        assert_allclose(machine.trace[-1].holdout_error, wrong.mean())
+
+
 def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> None:
     """As they are of its model."""
     dataset, holdout = dataset_of("two"), dataset_of("two.t")
@@ -53,13 +63,12 @@ def test_held_out_examples_of_other_labels_are_errors_of_a_single_machine() -> N
     assert rows[-1].holdout_error == expected > 1 / 3
 
 
-def test_memory_and_shrinking_reach_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_of_the_solver_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, pair = [], solver("pair")
     start = pair.start
-    monkeypatch.setattr(pair, "start", lambda problem, options, *rest: seen.append(options) or start(problem, options, *rest))
-    fit(dataset_of("two"), TrainConfig(solver="pair", cache_mb=7.0, shrinking=False))
-    (options,) = seen
-    assert (options.cache_mb, options.shrinking) == (7.0, False)
+    monkeypatch.setattr(pair, "start", lambda *given: seen.append(given[1:]) or start(*given))
+    fit(dataset_of("two"), TrainConfig(solver="pair", cache_mb=7.0, shrinking=False, eps=0.5, seed=9))
+    assert seen == [(pair.Options(cache_mb=7.0, shrinking=False), 0.5, 9)]
 
 
 def test_the_time_that_making_a_map_takes_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from zoo import classes
 
-from svmkit import parallel, schedule
+from svmkit import parallel, schedule, training
 from svmkit.certificate import total
 from svmkit.cli.compat.training_text import TrainingText
+from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Rows
 from svmkit.engine.space import room
@@ -29,14 +30,28 @@ CONFIG = TrainConfig(C=4.0, gamma=0.3)
 DATA = classes([40, 3, 90, 1, 150, 64])
 
 
-def test_what_is_done_in_vain_counts_as_time() -> None:
-    """In a run of machines some of which do not end together with the others."""
+def test_what_is_done_in_vain_counts_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a run of machines some of which do not end together with the others; a call takes half a minute here."""
     parallel.use_threads(1)
-    data, config = classes([60, 70, 80, 90], spread=3.0), replace(CONFIG, C=1e5, eps=1e-6)
+    calls: list[Clock] = []
+
+    class Slow(Clock):
+        def __init__(self) -> None:
+            super().__init__()
+            calls.append(self)
+
+        def seconds(self) -> float:
+            return 30.0
+
+    monkeypatch.setattr(training, "Clock", Slow)
     seconds: list[float] = []
+    data, config = classes([4, 90, 5, 100, 6, 110]), replace(CONFIG, max_iter=100)
     found = fit(data, config, on_progress=lambda second, progress: seconds.append(second))
+    statuses = [machine.status for machine in found.machines]
+    assert Status.CONVERGED in statuses[statuses.index(Status.MAX_ITER) :]
     assert seconds == sorted(seconds)
     assert_allclose(found.seconds, sum(machine.seconds for machine in found.machines), rtol=1e-9)
+    assert 30.0 * len(calls) < found.seconds < 30.0 * len(calls) + 20.0
 
 
 class Asked:
@@ -93,6 +108,7 @@ def test_counts_are_those_of_all_machines() -> None:
     counts: list[int] = []
     found = fit(DATA, CONFIG, on_machines=lambda count, each: counts.append(count))
     assert sum(counts) == len(found.machines) == 15 > len(counts)
+    assert {machine.status for machine in found.machines} == {Status.CONVERGED}
     assert found.steps == sum(machine.steps for machine in found.machines)
     assert found.kernel_evaluations == sum(machine.kernel_evaluations for machine in found.machines)
     expected = total([machine.certificate for machine in found.machines])
@@ -112,6 +128,16 @@ def test_once_interrupted_no_more_machines_are_trained(monkeypatch: pytest.Monke
     assert not fit(DATA, CONFIG, interrupted=lambda: True).has_learned
 
 
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_machines_that_are_left_have_the_certificate_of_nothing(bias: str) -> None:
+    """That of the problem with their bias, as where they are stopped one by one before they begin."""
+    config = replace(CONFIG, bias=bias)
+    found = fit(DATA, config, interrupted=lambda: True)
+    one_by_one = fit(DATA, config, interrupted=lambda: True, on_trace=lambda row: None)
+    for machine, one in zip(found.machines, one_by_one.machines, strict=True):
+        assert_allclose(astuple(machine.certificate), astuple(one.certificate), rtol=1e-12)
+
+
 def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_IN_ONE_CALL", 500_000)
     parallel.use_threads(1)
@@ -122,13 +148,20 @@ def test_a_time_limit_that_is_over_leaves_the_other_machines_untrained(monkeypat
     assert len(found.machines) == 15
 
 
-def test_a_limit_of_kernel_evaluations_is_every_machines() -> None:
-    """What trains several in a call counts them afterwards, so these come one by one."""
-    config = replace(CONFIG, max_evaluations=1)
+@pytest.mark.parametrize("limits", [{"max_evaluations": 1}, {"max_iter": 5}], ids=str)
+def test_limits_are_every_machines(limits: dict[str, int]) -> None:
+    """As of machines that come one after another, for a trace is wanted of each."""
+    config = replace(CONFIG, **limits)
     found, traced = fit(DATA, config), fit(DATA, config, on_trace=lambda row: None)
-    assert found.status is traced.status is Status.MAX_EVALUATIONS
+    assert found.status is traced.status
+    assert found.status is not Status.CONVERGED
     for machine, one in zip(found.machines, traced.machines, strict=True):
         assert (machine.status, machine.steps) == (one.status, one.steps)
+
+
+def test_the_tolerance_is_every_machines() -> None:
+    assert fit(DATA, CONFIG).certificate.violation > 1e-8
+    assert fit(DATA, replace(CONFIG, eps=1e-8)).certificate.violation <= 1e-8
 
 
 def test_a_machine_trained_alone_does_not_take_memory_beside_the_work_space_of_others() -> None:

@@ -30,6 +30,15 @@ def test_the_model_gives_the_kernel_and_the_start(old: Path, tmp_path: Path) -> 
     assert read_model(str(tmp_path / "m")).kernel == read_model(str(tmp_path / "old.model")).kernel
 
 
+def test_all_of_the_models_kernel_is_taken(old: Path, tmp_path: Path) -> None:
+    poly, m = tmp_path / "poly.model", tmp_path / "m"
+    assert svmkit("train", "-q", "-t", "poly", "-d", "2", "-g", "0.25", "-r", "1.5", old, poly).returncode == 0
+    assert svmkit("train", "-q", "--init", poly, old, m).returncode == 0
+    assert read_model(str(m)).kernel == read_model(str(poly)).kernel
+    assert svmkit("train", "-q", "-d", "4", "--init", poly, old, m).returncode == 0
+    assert read_model(str(m)).kernel == read_model(str(poly)).kernel._replace(degree=4)
+
+
 def test_kernel_options_that_are_given_count(old: Path, tmp_path: Path) -> None:
     init = ["--init", tmp_path / "old.model", old, tmp_path / "m"]
     assert svmkit("train", "-q", "-g", "0.7", *init).returncode == 0
@@ -59,6 +68,7 @@ def test_other_names_for_the_classes_are_told(old: Path, tmp_path: Path) -> None
         done = svmkit("train", "--init", tmp_path / "old.model", new, tmp_path / "m")
         assert done.returncode == 0
         assert ("labels that the model does not know" in done.stderr) == told
+        assert ("know (2), the model some that they lack (-1): all are classes now" in done.stderr) == ("2" in names.values())
     first = [line for line in lines if not line.startswith("-")]
     for some in (first, [*lines, "3 1:1"], [*first, "3 cost:0 1:1"]):
         new.write_text("".join(line + "\n" for line in some))

@@ -82,14 +82,15 @@ def test_numbers_of_the_report_are_of_the_whole_stream_and_model(
     found, row = strict_json(done.stdout), strict_json(trace.read_text().splitlines()[-1])
     assert found["n_support"] == read_model(str(model)).n_support
     assert found["rows_per_s"] == pytest.approx(1500 / found["seconds"])
-    assert (found["error"], found["window_error"]) == (row["error"], row["window_error"])
+    assert all(found[key] == row[key] for key in ("seconds", "error", "window_error"))
     assert f"error {100 * row['error']:.4g} % before learning (last 90: {100 * row['window_error']:.4g} %)" in done.stderr
     assert row["error"] != row["window_error"]
 
 
 def test_a_stream_that_is_cut_short_exits_with_3_where_that_is_asked_for(data: Path, model: Path) -> None:
     for more, code in ((("--strict", "--max-iter", 50), 3), (("--max-iter", 50), 0), (("--strict",), 0)):
-        assert svmkit(*STREAM, "-q", *more, data, model).returncode == code
+        done = svmkit(*STREAM, "-q", *more, data, model)
+        assert (done.returncode, "warning: stopped (MAX_ITER)" in done.stderr) == (code, "--max-iter" in more)
 
 
 @pytest.mark.parametrize(("limit", "status"), [("--max-iter", "MAX_ITER"), ("--budget-evals", "MAX_EVALUATIONS")])
@@ -122,6 +123,7 @@ def test_reports_come_by_the_clock_alone(data: Path, model: Path, monkeypatch: p
         monkeypatch.setattr(train_stream, "_REPORT_EVERY_S", every_s)
         done = svmkit(*STREAM, data, model)
         assert (done.returncode, " 200 examples, " in done.stderr, " a second, error " in done.stderr) == (0, True, told)
+        assert (done.stderr.count(f", {read_model(str(model)).n_support} support vectors") > 1) is told
 
 
 def test_what_is_said_of_a_snapshot_that_was_not_yet_due(data: Path, model: Path) -> None:
@@ -133,6 +135,11 @@ def test_where_nothing_came_in_time_only_that_is_told(data: Path, model: Path) -
     done = svmkit(*STREAM, "--time-limit", 1e-9, "/dev/null", model)
     assert (done.returncode, model.exists(), "had the label" in done.stderr) == (0, False, False)
     assert "stopped (TIME_LIMIT)" in done.stderr
+    assert ": 0 examples, no error known yet, " in done.stderr
+
+
+def test_a_model_on_standard_output_is_said_to_be_there(data: Path) -> None:
+    assert svmkit(*STREAM, data, "-").stderr.endswith("; model on stdout\n")
 
 
 def test_lasvm_reads_all_of_standard_input_first_where_it_is_told_to(data: Path, model: Path, tmp_path: Path) -> None:
