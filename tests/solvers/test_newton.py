@@ -210,9 +210,22 @@ def test_what_it_cannot_take_it_refuses_with_a_way_out(monkeypatch: pytest.Monke
     X, y = points(20, 3, seed=1)
     with pytest.raises(UsageError, match="--map"):
         run(newton, problem(X, y, Kernel(RBF, 0.5)), newton.Options(), eps=1e-3)
+    monkeypatch.setattr(newton, "MOST_FEATURES", 3)
+    assert newton.supports(problem(X, y, Kernel(LINEAR))) is None
     monkeypatch.setattr(newton, "MOST_FEATURES", 2)
     with pytest.raises(UsageError, match=r"3 here; it takes at most 2.*--dim of 2 or less"):
         run(newton, problem(X, y, Kernel(LINEAR)), newton.Options(), eps=1e-3)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_one_class_without_a_bias_has_a_w(side: float) -> None:
+    """A bias alone would give all examples their margin; without one w has to."""
+    X, _ = points(30, 3, seed=2)
+    case = replace(problem(X, np.full(30, side), Kernel(LINEAR)), bias="none")
+    found = run(newton, case, newton.Options(), eps=1e-6)
+    assert found.status is Status.CONVERGED
+    assert found.certificate.violation <= 1e-6
+    assert found.certificate.dual > 0
 
 
 def test_nothing_moves_where_no_step_helps() -> None:
