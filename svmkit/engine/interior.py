@@ -28,6 +28,8 @@ _INSIDE, _FIRST_SHARE = 0.995, 0.01
 #: Added to K + D, scaled to a diagonal of 1, since K may be of less than full rank: the first, or ten times as much after a
 #: step that found no factor, up to the last. Steps are a little shorter for it, F stays exact.
 _FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
+#: Rows to a block of the factor, so few that two threads share even small ones; steps ask for no more than it leaves exact.
+_BLOCK = 192
 #: The sum is kept where it is off by no more than such a share of Σ|β|.
 _OFF = 1e-9
 #: By less than such a share two primal objectives may differ from rounding alone.
@@ -97,7 +99,7 @@ class ShiftedWhole:
                 np.fill_diagonal(values, 1.0)
             return values
 
-        self._scale, self._factor = scale, Factor(part, len(scale), ridge)
+        self._scale, self._factor = scale, Factor(part, len(scale), ridge, block=_BLOCK)
 
     def solve(self, right: Floats) -> Floats:
         """The solution for ``right`` (n,)."""
