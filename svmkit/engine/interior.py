@@ -10,7 +10,7 @@ Papers      Mehrotra, SIAM J. Optim. 2 (1992) 575–601; Ferris & Munson, SIAM J
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
@@ -132,13 +132,25 @@ class Interior:
         """0 in every box, no box empty; ``total`` None without a bias; ``near`` (n,) some β."""
         self._K, self._constant, self._lower, self._upper, self._total = K, constant, lower, upper, total
         self._eps = eps
-        self._steps = self._idle = 0
-        self._gap_mark = self.least_primal = inf
-        self._dual_mark, self._ridge = 0.0, _FIRST_RIDGE
+        self._steps, self._ridge = 0, _FIRST_RIDGE
         self.beta, self.level = np.zeros(len(constant)), 0.0
-        self.ended = self.met = False
         self._point = self._begin(near)
+        self._forget()
         self._judge()
+
+    def correct(self, F: Floats) -> None:
+        """Goes on with what ``F``, that of ``beta`` from kernel values themselves, is off by from products with K."""
+        off = F - (self._constant - self._K.product(self.beta))
+        self._constant = self._constant + off
+        self._point = replace(self._point, F=self._point.F + off)
+        self._forget()
+        self._judge()
+
+    def _forget(self) -> None:
+        """Nothing is known of any objective."""
+        self.least_primal = self._gap_mark = inf
+        self._dual_mark, self._idle = 0.0, 0
+        self.ended = self.met = False
 
     def _begin(self, near: Floats) -> _Point:
         """Each class by one share of its boxes away from their ends, in all as far as ``near`` is, halfway at most.

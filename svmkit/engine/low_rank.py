@@ -1,7 +1,7 @@
 """A kernel matrix that is of low rank up to rounding, K ≈ LLᵀ: its factor by pivots, products with it, and (K + D)⁻¹.
 
 Factor   partial Cholesky; the next pivot is the row of which most is left, K_ii less ‖L_i‖²; n·r kernel values, n·r²/2
-         multiplications. What is left of K, positive semidefinite, is at most ``_NOTHING`` of √(K_ii K_jj)
+         multiplications. What is left of K, positive semidefinite, is at most a share of √(K_ii K_jj) that is asked for
 Solution with D small on a few variables f and not on the others s: M = I + L_sᵀD_s⁻¹L_s, of order r, takes the latter, and
          D_f + L_f M⁻¹L_fᵀ the former, neither less well conditioned than K + D; n·r²/2 multiplications
 Memory   L, n·r doubles, and a stretch of rows of it
@@ -22,23 +22,23 @@ from svmkit.engine.kernels import Engine
 
 #: Where pivots have left more than this share of the diagonals' sum after a quarter of the columns, all of them will not do.
 _TOO_MUCH = 0.01
-#: What is left of K_ii counts as nothing below this share of it, ten times what rounding leaves.
-_NOTHING = 1e-13
+#: The least share of K_ii to leave: ten times what rounding does.
+LEAST_SHARE = 1e-13
 #: Below this share of K_ii D_i is small, of at most r variables: no more can be free of their bounds and stay so.
 _SMALL = 1e-8
 #: Rows to a piece of a sum over rows; results depend on it, but not on the number of threads.
 _STRETCH = 4096
 
 
-def factor(engine: Engine, most: int) -> Floats | None:
-    """L (n, r) for K of the engine's rows, in float64 and positive semidefinite; None where ``most`` columns leave anything,
-    or values overflow.
+def factor(engine: Engine, most: int, share: float) -> Floats | None:
+    """L (n, r) for K of the engine's rows, in float64 and positive semidefinite, that leaves at most a ``share`` of K_ii; None
+    where ``most`` columns leave more, or values overflow.
     """
     diagonal = engine.diagonal()
     if not np.isfinite(diagonal).all():
         return None
     every, total = np.arange(len(diagonal)), float(diagonal.sum())
-    left, least = diagonal.copy(), _NOTHING * diagonal
+    left, least = diagonal.copy(), share * diagonal
     columns = np.empty((most, len(diagonal)))
     for rank in range(most + 1):
         pivot = int(np.argmax(np.divide(left, diagonal, out=np.zeros_like(left), where=left > least)))

@@ -7,7 +7,8 @@ off there. Where all but a few variables are dropped and pivots (pivots.py) do n
 themselves, however many there are in all: with a large C that takes pair steps millions of turns.
 
 Where K is of low rank (low_rank.py), as of rbf in two or three features with a small gamma, these steps cost little, of a
-hundred thousand variables, too, and are taken soon. F is then that of the low rank until they have ended.
+hundred thousand variables, too, and are taken soon. F is then that of the low rank until they have ended, and where that has
+been too little a few more make it good.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from svmkit.data import Floats
 from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.interior import Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
-from svmkit.engine.low_rank import LowRank, factor
+from svmkit.engine.low_rank import LEAST_SHARE, LowRank, factor
 from svmkit.problem import PRECOMPUTED, Solution
 from svmkit.solvers.smo_state import (
     ALIKE,
@@ -38,7 +39,9 @@ from svmkit.solvers.smo_state import (
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB, beside the block's values.
 MOST = 4096
 #: Rows that tell whether K is of low rank; the rank at most that is low, of all rows and of these; and values of L, 134 MB.
-_SOME, _MOST_RANK, _RANK_OF_SOME, _MOST_VALUES = 1024, 512, 256, 1 << 24
+_SOME, _MOST_RANK, _RANK_OF_SOME, _MOST_VALUES = 1024, 640, 384, 1 << 24
+#: The share of kernel values that L may leave, at most; less where F would be off by more than eps.
+_MOST_SHARE = 1e-9
 
 
 def interior_is_quicker(state: State, work: float) -> bool:
@@ -59,13 +62,15 @@ def _low_rank(state: State) -> Floats | None:
     rows, kernel = state.problem.rows, state.problem.kernel
     if kernel.indefinite or kernel.kind == PRECOMPUTED:
         return None
+    size = state.largest_kernel * float(np.abs(current_beta(state)).sum())
+    share = max(LEAST_SHARE, min(_MOST_SHARE, state.eps / size)) if size > 0.0 else _MOST_SHARE
     limits = [(rows.n, min(_MOST_RANK, rows.n // 4, _MOST_VALUES // rows.n))]
     if rows.n > _SOME:
         limits.insert(0, (_SOME, _RANK_OF_SOME))
     for n, most in limits:
         engine = Engine(rows if n == rows.n else rows.take(np.arange(n) * rows.n // n), kernel, "f8")
         with parallel.leavable():
-            L = factor(engine, most)
+            L = factor(engine, most, share)
         state.evaluations_before += engine.evaluations
         if L is None:
             return None
@@ -145,17 +150,22 @@ def _reached(state: State) -> Floats:
 
 
 def _arrive(state: State) -> None:
-    """Takes all variables to where the steps led, if they are better off there."""
+    """Takes all variables to where the steps led, if they are better off there.
+
+    Where that was the optimum by F of the low rank and is not by kernel values, a few more steps lead there.
+    """
     assert state.interior is not None
     (movable, interior), before, beta = state.interior, current_beta(state), _reached(state)
-    state.interior = state.low_rank = None
     if not interior.least_primal < (1.0 - ALIKE) * interior.primal_of(before[movable]):  # else it is clearly not the best
         take(state, before)
         note(state)
     take(state, beta)
     if note(state):
-        state.least_after = state.violation
+        last, state.least_after = state.least_after, state.violation
         state.pace.hurry(spent(state), state.violation)
-        end_if_met(state, state.variables.whole.number)
+        if not end_if_met(state, state.variables.whole.number) and interior.met and state.violation <= 0.5 * last:
+            interior.correct(state.variables.whole.F[movable])
+            return
     elif not interior.met:
         take(state, before)
+    state.interior = state.low_rank = None

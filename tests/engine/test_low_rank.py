@@ -15,7 +15,7 @@ from svmkit.engine import low_rank
 from svmkit.engine.cholesky import NotDefinite
 from svmkit.engine.interior import Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
-from svmkit.engine.low_rank import LowRank, factor
+from svmkit.engine.low_rank import LEAST_SHARE, LowRank, factor
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Bias, Kernel, Problem
 
 
@@ -24,8 +24,8 @@ def smooth(n: int, C: float = 1.0, bias: Bias = "free", kernel: Kernel = Kernel(
     return replace(problem(X, y, kernel, C), bias=bias)
 
 
-def factored(case: Problem, most: int) -> Floats | None:
-    return factor(Engine(case.rows, case.kernel, "f8"), most)
+def factored(case: Problem, most: int, share: float = LEAST_SHARE) -> Floats | None:
+    return factor(Engine(case.rows, case.kernel, "f8"), most, share)
 
 
 def of_low_rank(case: Problem) -> LowRank:
@@ -45,11 +45,12 @@ def of_low_rank(case: Problem) -> LowRank:
 )
 def test_what_the_factor_leaves_of_k_is_rounding(kernel: Kernel, rank: int) -> None:
     case = smooth(300, kernel=kernel)
-    K, L = kernel_matrix(case), factored(case, 150)
-    assert L is not None
-    assert L.shape[1] <= rank
-    size = np.sqrt(np.diag(K))
-    assert (np.abs(K - L @ L.T) <= 2e-13 * size[:, None] * size).all()
+    K, size = kernel_matrix(case), np.sqrt(np.diag(kernel_matrix(case)))
+    for share in (1e-13, 1e-9, 1e-5):
+        L = factored(case, 150, share)
+        assert L is not None
+        assert L.shape[1] <= rank
+        assert (np.abs(K - L @ L.T) <= (share + 1e-13) * size[:, None] * size).all()
 
 
 def test_rows_whose_kernel_values_are_0_have_no_part_in_it() -> None:
@@ -74,7 +75,7 @@ def test_one_column_too_few_leaves_something() -> None:
 def test_a_kernel_of_full_rank_is_given_up_after_a_quarter_of_the_columns() -> None:
     case = smooth(400, kernel=Kernel(RBF, 50.0))
     engine = Engine(case.rows, case.kernel, "f8")
-    assert factor(engine, 200) is None
+    assert factor(engine, 200, 1e-9) is None
     assert engine.evaluations <= 50 * 400
 
 
@@ -152,3 +153,22 @@ def test_threads_do_not_change_a_bit(threads: None, monkeypatch: pytest.MonkeyPa
         found.append(through(case, of_low_rank(case), 1e-4)[0].beta)
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_what_products_are_off_by_is_made_good(bias: Bias) -> None:
+    """A share that leaves F off by far more than eps; told by how much, a few more steps lead to where it is not."""
+    case = smooth(300, 1e4, bias)
+    K, L = kernel_matrix(case), factored(case, 150, 1e-7)
+    assert L is not None
+    found, _ = through(case, LowRank(L, np.diag(K).copy()), 1e-5)
+    before = violation(K, case, found.beta)
+    assert found.met
+    assert before > 1e-4
+    found.correct(case.y - K @ found.beta)
+    assert not found.ended
+    for _ in range(10):
+        if not found.ended:
+            found.step()
+    assert found.met
+    assert violation(K, case, found.beta) <= 0.1 * before

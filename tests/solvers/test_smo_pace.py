@@ -117,8 +117,9 @@ def test_other_ways_wait_for_the_work_that_they_would_take() -> None:
 
 def test_whether_k_is_of_low_rank_is_asked_once_and_makes_the_interior_come_sooner() -> None:
     pace = Pace(20_000, 1e-3)
-    assert not pace.claim_rank(0.99 * smo_pace._BEFORE_RANK)
-    assert [pace.claim_rank(1.01 * smo_pace._BEFORE_RANK), pace.claim_rank(1e300)] == [True, False]
+    before = smo_pace._BEFORE_RANK + 20_000 * smo_pace._RANK_ROW
+    assert not pace.claim_rank(0.99 * before)
+    assert [pace.claim_rank(1.01 * before), pace.claim_rank(1e300)] == [True, False]
     of_low_rank = pace.interior_step_work(80)
     assert of_low_rank < pace.interior_step_work(400) < 0.01 * pace.interior_step_work(0)
     assert not pace.claim_interior_if_quicker(0.99 * smo_pace._INTERIOR_STEPS * of_low_rank, 80)
