@@ -1,10 +1,11 @@
 """A kernel matrix that is of low rank up to rounding, K ≈ LLᵀ: its factor by pivots, products with it, and (K + D)⁻¹.
 
-Factor   partial Cholesky; the next pivot is the row of which most is left, K_ii less ‖L_i‖²; n·r kernel values, n·r²/2
-         multiplications. What is left of K, positive semidefinite, is at most a share of √(K_ii K_jj) that is asked for
+Factor   partial Cholesky; the next pivot is the row of whose K_ii the largest share is left, less ‖L_i‖²; n·r kernel
+         values, n·r²/2 multiplications. What is left of K, positive semidefinite, is at most a share, which is asked for, of
+         √(K_ii K_jj)
 Solution with D small on a few variables f and not on the others s: M = I + L_sᵀD_s⁻¹L_s, of order r, takes the latter, and
          D_f + L_f M⁻¹L_fᵀ the former, neither less well conditioned than K + D; n·r²/2 multiplications
-Memory   L, n·r doubles, and a stretch of rows of it
+Memory   L, n·r doubles, twice as many while it is made, and in a step r² for every 4096 rows
 Paper    Fine & Scheinberg, JMLR 2 (2001) 243–264; they keep to stable updates of a product form, for any D
 
 Kernels that are smooth over all of the data are of low rank: rbf in few features with a small gamma, polynomials. There pair

@@ -225,10 +225,10 @@ def solution(state: State) -> Solution:
 
 
 def _of_distinct(state: State) -> Solution:
-    found = solution_of(state)
+    found = inside(state) or solution_of(state)
     if state.done or state.stalled:
         return found
-    ways = [way for way in (state.by_w, on_the_way(state), inside(state)) if way is not None]
+    ways = [way for way in (state.by_w, on_the_way(state)) if way is not None]
     return min([found, *ways], key=lambda each: primal_of(state.problem, each)) if ways else found
 
 

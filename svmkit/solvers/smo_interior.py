@@ -18,7 +18,7 @@ from math import ceil
 import numpy as np
 
 from svmkit import parallel
-from svmkit.data import Floats
+from svmkit.data import Floats, Rows
 from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.interior import Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
@@ -38,8 +38,9 @@ from svmkit.solvers.smo_state import (
 
 #: Variables n at most: K and a factor of it take 12 n² bytes, 200 MB, beside the block's values.
 MOST = 4096
-#: Rows that tell whether K is of low rank; the rank at most that is low, of all rows and of these; and values of L, 134 MB.
-_SOME, _MOST_RANK, _RANK_OF_SOME, _MOST_VALUES = 1024, 640, 384, 1 << 24
+#: Rows that tell whether K is of low rank; the rank at most that is low, of these and of all rows, about so many times that of
+#: these where they are more; and values of L, 134 MB.
+_SOME, _RANK_OF_SOME, _MOST_RANK, _RANK_OF_ALL, _MOST_VALUES = 1024, 384, 768, 1.5, 1 << 24
 #: The share of kernel values that L may leave, at most; less where F would be off by more than eps.
 _MOST_SHARE = 1e-9
 
@@ -47,38 +48,36 @@ _MOST_SHARE = 1e-9
 def interior_is_quicker(state: State, work: float) -> bool:
     """Whether after so much ``work``, in kernel values, such steps may be the shorter way; True once at most.
 
-    Never where Newton steps on w would be the better one.
+    Never where Newton steps on w would be the better one. Some rows say what the rank is, and all are factored when it is time.
     """
     if state.w_features:
         return False
-    if state.pace.claim_rank(work):
-        state.low_rank = _low_rank(state)
-    possible = state.low_rank is not None or len(state.variables.row_of) <= MOST
-    return possible and state.pace.claim_interior_if_quicker(work, _rank(state))
+    rows, kernel, pace = state.problem.rows, state.problem.kernel, state.pace
+    most = min(_MOST_RANK, rows.n // 4, _MOST_VALUES // rows.n)
+    if pace.claim_rank(work) and not (kernel.indefinite or kernel.kind == PRECOMPUTED):
+        some = rows if rows.n <= _SOME else rows.take(np.arange(_SOME) * rows.n // _SOME)
+        L = _factor(state, some, min(most, _RANK_OF_SOME))
+        likely = 0 if L is None else ceil(L.shape[1] * (1.0 if some is rows else _RANK_OF_ALL))
+        state.rank = likely if likely <= most else 0
+    if state.rank and work >= pace.work_before_interior(state.rank):
+        state.low_rank = _factor(state, rows, most)
+        state.rank = 0 if state.low_rank is None else state.low_rank.shape[1]
+        if state.rank:
+            return pace.claim_interior()
+    return not state.rank and len(state.variables.row_of) <= MOST and pace.claim_interior_if_quicker(work)
 
 
-def _low_rank(state: State) -> Floats | None:
-    """L of all rows, or None where K is not of low rank, or may be indefinite."""
-    rows, kernel = state.problem.rows, state.problem.kernel
-    if kernel.indefinite or kernel.kind == PRECOMPUTED:
-        return None
+def _factor(state: State, rows: Rows, most: int) -> Floats | None:
+    """L of some rows or all, so near K that F is not off by more than eps, as far as β now tells; None where K is not of low
+    rank.
+    """
     size = state.largest_kernel * float(np.abs(current_beta(state)).sum())
     share = max(LEAST_SHARE, min(_MOST_SHARE, state.eps / size)) if size > 0.0 else _MOST_SHARE
-    limits = [(rows.n, min(_MOST_RANK, rows.n // 4, _MOST_VALUES // rows.n))]
-    if rows.n > _SOME:
-        limits.insert(0, (_SOME, _RANK_OF_SOME))
-    for n, most in limits:
-        engine = Engine(rows if n == rows.n else rows.take(np.arange(n) * rows.n // n), kernel, "f8")
-        with parallel.leavable():
-            L = factor(engine, most, share)
-        state.evaluations_before += engine.evaluations
-        if L is None:
-            return None
+    engine = Engine(rows, state.problem.kernel, "f8")
+    with parallel.leavable():
+        L = factor(engine, most, share)
+    state.evaluations_before += engine.evaluations
     return L
-
-
-def _rank(state: State) -> int:
-    return 0 if state.low_rank is None else state.low_rank.shape[1]
 
 
 def go_inside(state: State) -> None:
@@ -92,6 +91,7 @@ def go_inside(state: State) -> None:
         K: Matrix = Whole(state.variables.engine.block(rows, rows))
     else:
         K = LowRank(state.low_rank[rows], state.variables.engine.diagonal()[rows])
+        state.low_rank = None
     total = float(beta.sum()) if state.variables.bias else None
     bounds = whole.lower[movable], whole.upper[movable]
     state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps, beta[movable])
@@ -101,7 +101,7 @@ def go_on_inside(state: State, budget: int) -> int:
     """As many steps as take the time of ``budget`` pair steps, one at least; returns how many pair steps these were."""
     assert state.interior is not None
     _, interior = state.interior
-    each = ceil(state.pace.interior_step_work(_rank(state)) / (2 * len(state.K)))
+    each = ceil(state.pace.interior_step_work(state.rank) / (2 * len(state.K)))
     n_steps = 0
     while not interior.ended and n_steps < max(1, budget // each):
         interior.step()
@@ -136,8 +136,13 @@ def minimise_active(state: State, work: float) -> bool:
 
 
 def inside(state: State) -> Solution | None:
-    """On the way through the interior, what that has led to."""
-    return None if state.interior is None else as_solution(state, _reached(state), 0.0 - state.interior[1].level)
+    """On the way through the interior, what that has led to, if it is better off there; no kernel value is made."""
+    if state.interior is None:
+        return None
+    movable, interior = state.interior
+    if not interior.least_primal < interior.primal_of(current_beta(state)[movable]):
+        return None
+    return as_solution(state, _reached(state), 0.0 - interior.level)
 
 
 def _reached(state: State) -> Floats:
@@ -156,10 +161,11 @@ def _arrive(state: State) -> None:
     """
     assert state.interior is not None
     (movable, interior), before, beta = state.interior, current_beta(state), _reached(state)
-    if not interior.least_primal < (1.0 - ALIKE) * interior.primal_of(before[movable]):  # else it is clearly not the best
-        take(state, before)
-        note(state)
-    take(state, beta)
+    with parallel.leavable():
+        if not interior.least_primal < (1.0 - ALIKE) * interior.primal_of(before[movable]):  # else it is clearly not the best
+            take(state, before)
+            note(state)
+        take(state, beta)
     if note(state):
         last, state.least_after = state.least_after, state.violation
         state.pace.hurry(spent(state), state.violation)
@@ -168,4 +174,4 @@ def _arrive(state: State) -> None:
             return
     elif not interior.met:
         take(state, before)
-    state.interior = state.low_rank = None
+    state.interior, state.rank = None, 0

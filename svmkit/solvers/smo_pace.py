@@ -30,8 +30,8 @@ _W_START, _W_ROW, _W_NONZERO, _W_FEATURE, _W_PAIR, _W_CUBE, _W_SHARE, _W_STEPS =
 _INTERIOR_START, _INTERIOR_SQUARE, _INTERIOR_CUBE, _INTERIOR_STEPS, _INTERIOR_SHARE = 1e6, 35.0, 0.006, 20, 0.25
 #: Where K is of low rank: to begin with, a variable, a variable and column of L, a variable and pair of columns.
 _LOW_START, _LOW_ROW, _LOW_VALUE, _LOW_PAIR = 2.5e6, 750.0, 7.5, 0.05
-#: So much is done before it is asked whether K is, to begin with and a variable: it takes less.
-_BEFORE_RANK, _RANK_ROW = 4e8, 6e4
+#: So much is done before it is asked whether K is: it takes less.
+_BEFORE_RANK = 4e8
 
 
 class Pace:
@@ -105,14 +105,18 @@ class Pace:
 
     def claim_rank(self, work: float) -> bool:
         """Whether as much has been done as it takes to ask whether K is of low rank; True once at most."""
-        if work < _BEFORE_RANK + _RANK_ROW * self._n or self._rank_was_asked or self._interior_was_tried:
+        if work < _BEFORE_RANK or self._rank_was_asked or self._interior_was_tried:
             return False
         self._rank_was_asked = True
         return True
 
-    def claim_interior_if_quicker(self, work: float, rank: int) -> bool:
-        """Whether as much has been done as steps through the interior would take; True once at most."""
-        return work >= _INTERIOR_STEPS * self.interior_step_work(rank) and self.claim_interior()
+    def claim_interior_if_quicker(self, work: float) -> bool:
+        """Whether as much has been done as steps through the interior by the whole of K would take; True once at most."""
+        return work >= self.work_before_interior(0) and self.claim_interior()
+
+    def work_before_interior(self, rank: int) -> float:
+        """How much is done before steps through the interior begin, K being of a low ``rank``, or 0."""
+        return _INTERIOR_STEPS * self.interior_step_work(rank)
 
     def interior_step_work(self, rank: int) -> float:
         """How long one of these steps takes, roughly, K being of a low ``rank``, or 0."""

@@ -120,7 +120,8 @@ class State:
     #: The way to w, under way (smo_w.py); and what that led to, or β itself as w.
     to_w: Any = None
     by_w: Solution | None = None
-    #: L of all rows, K = LLᵀ, where K was found to be of low rank, until steps through the interior take it.
+    #: The rank of K, where it is low, or 0: by some rows, once factored by all; and L of these until steps take it.
+    rank: int = 0
     low_rank: Floats | None = None
     #: Steps through the interior under way, and the variables they are for.
     interior: tuple[Ints, Interior] | None = None
@@ -249,12 +250,16 @@ def primal_of(problem: Problem, found: Solution) -> float:
 
 
 def take(state: State, beta: Floats) -> None:
-    """Goes on from β, all variables active and no round open, with F in float64."""
+    """Goes on from β, all variables active and no round open, with F in float64. What ends its making leaves β as it was."""
     state.block = None
     state.previous = state.variables.restore(np.empty(0, np.int64))
     whole = state.variables.whole
-    whole.beta = beta
-    refresh(state, whole.number)
+    before, whole.beta = whole.beta, beta
+    try:
+        refresh(state, whole.number)
+    except parallel.Left:
+        whole.beta = before
+        raise
     _, _, state.violation = state.variables.extremes(whole)
 
 

@@ -11,6 +11,7 @@ import oracle
 import pytest
 import zoo
 
+from svmkit import parallel
 from svmkit.certificate import certify
 from svmkit.engine.interior import Interior, Whole
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
@@ -131,6 +132,21 @@ def test_a_run_cut_short_inside_has_the_better_of_both(monkeypatch: pytest.Monke
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(primal))
 
 
+def test_which_of_both_is_better_takes_no_kernel_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred thousand rows they would take longer than the way: Ctrl-C has to be quick."""
+    monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
+    state = smo.start(zoo.noisy(300, C=100.0), smo.Options(), 1e-4, 0)
+    while state.interior is None:
+        smo.advance(state, 1)
+    monkeypatch.setattr(smo_state, "certify", None)
+    n_support = []
+    while state.interior is not None:
+        n_support.append(smo.solution(state).n_support)
+        smo.advance(state, 1)
+    assert n_support[0] < 300
+    assert n_support[5] == 300
+
+
 def test_where_the_interior_leads_nowhere_pair_steps_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that is not positive semidefinite has no factor; the same end as if it had not been tried."""
     X, y = zoo.points(300, 6, seed=23, noise=0.3)
@@ -249,7 +265,8 @@ def test_rows_of_no_cost_are_no_part_of_a_low_rank() -> None:
 def test_kernels_of_full_rank_or_indefinite_are_taken_as_a_whole(kernel: Kernel) -> None:
     X, y = zoo.points(1300, 3, seed=2)
     state = smo.start(zoo.problem(X, y, kernel, 1.0), smo.Options(), 1e-3, 0)
-    assert smo_interior._low_rank(state) is None
+    assert smo_interior.interior_is_quicker(state, inf)
+    assert (state.rank, state.low_rank) == (0, None)
     assert (state.evaluations_before > 0) == (kernel.kind == RBF)
     assert state.evaluations_before <= 1024 * 96
 
@@ -261,3 +278,50 @@ def test_a_tolerance_finer_than_the_low_rank_is_met(bias: Bias) -> None:
     state, progress = run(problem, 2e-7)
     assert progress.done
     assert certify(problem, smo.solution(state)).violation <= 2e-7
+
+
+def test_all_rows_are_factored_no_sooner_than_steps_are_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then some rows tell what it would take: a run that ends before has hardly lost any time."""
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", 1e6)
+    state = smo.start(smooth(3000, 1.0), smo.Options(), 1e-3, 0)
+    assert not smo_interior.interior_is_quicker(state, smo_pace._BEFORE_RANK)
+    after = state.pace.work_before_interior(state.rank)
+    assert after > smo_pace._BEFORE_RANK
+    assert not smo_interior.interior_is_quicker(state, 0.99 * after)
+    assert state.evaluations_before <= 1024 * state.rank
+    assert smo_interior.interior_is_quicker(state, after)
+    assert state.low_rank is not None
+    assert state.rank == state.low_rank.shape[1]
+
+
+def test_where_some_rows_are_of_low_rank_and_all_are_not_k_is_taken_as_a_whole() -> None:
+    """All of the rows that are looked at are one."""
+    X, y = zoo.points(3 * 1024, 3, seed=2)
+    X[::3] = X[0]
+    state = smo.start(zoo.problem(X, y, Kernel(RBF, 50.0), 1.0), smo.Options(), 1e-3, 0)
+    assert not smo_interior.interior_is_quicker(state, 0.99 * state.pace.work_before_interior(0))
+    assert (state.rank, state.low_rank) == (0, None)
+    assert smo_interior.interior_is_quicker(state, state.pace.work_before_interior(0))
+
+
+def test_rows_too_many_for_the_rank_of_some_are_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo_interior, "_MOST_VALUES", 5000 * 20)
+    state = smo.start(smooth(5000, 1.0), smo.Options(), 1e-3, 0)
+    assert not smo_interior.interior_is_quicker(state, inf)
+    assert state.evaluations_before <= 1024 * 21
+
+
+def test_what_ends_the_way_where_it_arrives_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F of a hundred thousand rows takes seconds there, and is left."""
+    monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
+    state = smo.start(zoo.noisy(300, C=100.0), smo.Options(), 1e-4, 0)
+    while state.interior is None:
+        smo.advance(state, 1)
+    interior = state.interior[1]
+    while not interior.ended:
+        interior.step()
+    before, best = state.variables.whole.beta.copy(), smo.solution(state)
+    with parallel.heeding(lambda: True), pytest.raises(parallel.Left):
+        smo.advance(state, 1)
+    assert np.array_equal(state.variables.whole.beta, before)
+    assert np.array_equal(smo.solution(state).coef, best.coef)

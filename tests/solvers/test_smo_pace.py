@@ -99,17 +99,17 @@ def test_other_ways_are_taken_once() -> None:
     assert [pace.claim_w(), pace.claim_w()] == [True, False]
     assert [pace.claim_interior(), pace.claim_interior()] == [True, False]
     assert not pace.claim_w_if_quicker(1e300, 1, 1)
-    assert not pace.claim_interior_if_quicker(1e300, 0)
+    assert not pace.claim_interior_if_quicker(1e300)
     assert not pace.claim_rank(1e300)
 
 
 def test_other_ways_wait_for_the_work_that_they_would_take() -> None:
     pace = begun(10.0)
-    inside = smo_pace._INTERIOR_STEPS * pace.interior_step_work(0)
+    inside = pace.work_before_interior(0)
     by_w = smo_pace._W_SHARE * smo_pace._W_STEPS * pace.w_step_work(120, 3)
-    assert not pace.claim_interior_if_quicker(0.99 * inside, 0)
+    assert not pace.claim_interior_if_quicker(0.99 * inside)
     assert not pace.claim_w_if_quicker(0.99 * by_w, 120, 3)
-    assert pace.claim_interior_if_quicker(1.01 * inside, 0)
+    assert pace.claim_interior_if_quicker(1.01 * inside)
     assert pace.work_before_w(120, 3) == by_w
     assert pace.claim_w_if_quicker(1.01 * by_w, 120, 3)
     assert pace.work_before_w(120, 3) == np.inf
@@ -117,13 +117,11 @@ def test_other_ways_wait_for_the_work_that_they_would_take() -> None:
 
 def test_whether_k_is_of_low_rank_is_asked_once_and_makes_the_interior_come_sooner() -> None:
     pace = Pace(20_000, 1e-3)
-    before = smo_pace._BEFORE_RANK + 20_000 * smo_pace._RANK_ROW
-    assert not pace.claim_rank(0.99 * before)
-    assert [pace.claim_rank(1.01 * before), pace.claim_rank(1e300)] == [True, False]
+    assert not pace.claim_rank(0.99 * smo_pace._BEFORE_RANK)
+    assert [pace.claim_rank(1.01 * smo_pace._BEFORE_RANK), pace.claim_rank(1e300)] == [True, False]
     of_low_rank = pace.interior_step_work(80)
     assert of_low_rank < pace.interior_step_work(400) < 0.01 * pace.interior_step_work(0)
-    assert not pace.claim_interior_if_quicker(0.99 * smo_pace._INTERIOR_STEPS * of_low_rank, 80)
-    assert pace.claim_interior_if_quicker(1.01 * smo_pace._INTERIOR_STEPS * of_low_rank, 80)
+    assert pace.work_before_interior(80) == smo_pace._INTERIOR_STEPS * of_low_rank
 
 
 def with_times(seed: int, start: float, span: int) -> Problem:
