@@ -36,11 +36,7 @@ def run(data: str, output: str, config: TrainConfig, save: str | None, load: str
         else:
             dataset = files.read_data(data, reporter)
             feature_map, parts = _made(dataset, config, reporter), _whole(dataset)
-        n = _write(output, parts, feature_map, reporter)
-        if save is not None:
-            from svmkit.io.map_file import write_map
-
-            write_map(save, feature_map)
+        n = _write(output, parts, feature_map, save, reporter)
         reporter.note(f"{counted(n, 'example')} of {counted(feature_map.dim, 'feature')} written")
 
 
@@ -66,8 +62,8 @@ def _whole(dataset: Dataset) -> Iterator[Chunk]:
     yield Chunk(dataset, lambda row: f"{dataset.source}, example {row + 1}")
 
 
-def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, reporter: Reporter) -> int:
-    """Writes all parts and returns the number of examples."""
+def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, save: str | None, reporter: Reporter) -> int:
+    """Writes all parts, and the map where it is to be saved; neither without the other. Returns the number of examples."""
     from svmkit.io.dense_text import lines
     from svmkit.io.outputs import atomic_output
     from svmkit.maps import refuse_infinite
@@ -83,4 +79,8 @@ def _write(output: str, parts: Iterator[Chunk], feature_map: FeatureMap, reporte
                     out.write(text)
                 n += last - first
                 reporter.show(lambda elapsed, n=n: f"{elapsed:.1f} s, {n:,} examples mapped")  # type: ignore[misc]
+        if save is not None:
+            from svmkit.io.map_file import write_map
+
+            write_map(save, feature_map)
     return n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,14 @@ def test_the_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     refused = svmkit(*options, tmp_path / "q.png", data)
     assert refused.returncode == 2
     assert "svmkit[plot]" in refused.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_where_the_map_cannot_be_written_no_mapped_data_are(data: Path, tmp_path: Path) -> None:
+    """Which no other data could be mapped to match."""
+    done = svmkit("approx", "--map", "fourier", "--dim", "8", "--save", "/dev/full", data, tmp_path / "out")
+    assert (done.returncode, "/dev/full" in done.stderr) == (1, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_picture_is_not_drawn_over_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
