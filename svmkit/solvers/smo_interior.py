@@ -46,7 +46,8 @@ _MOST_SHARE = 1e-9
 
 
 def interior_is_quicker(state: State, work: float) -> bool:
-    """Whether after so much ``work``, in kernel values, such steps may be the shorter way; True once at most.
+    """Whether after so much ``work``, in kernel values, such steps may be the shorter way: once by a low rank, and once by the
+    whole of K where there are few variables.
 
     Never where Newton steps on w would be the better one. Some rows say what the rank is, and all are factored when it is time.
     """
@@ -63,7 +64,7 @@ def interior_is_quicker(state: State, work: float) -> bool:
         state.low_rank = _factor(state, rows, most)
         state.rank = 0 if state.low_rank is None else state.low_rank.shape[1]
         if state.rank:
-            return pace.claim_interior()
+            return True
     return not state.rank and len(state.variables.row_of) <= MOST and pace.claim_interior_if_quicker(work)
 
 

@@ -13,6 +13,7 @@ import zoo
 
 from svmkit import parallel
 from svmkit.certificate import certify
+from svmkit.data import Floats
 from svmkit.engine.interior import Interior, Whole
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo, smo_interior, smo_pace, smo_state
@@ -225,12 +226,31 @@ def test_where_k_is_of_low_rank_the_optimum_is_the_same_after_far_fewer_steps(
     _, without = run(problem, 1e-4)
     assert progress.done
     assert without.done
-    assert not state.pace.claim_interior()
+    assert state.pace.claim_interior()  # by the whole of K it was not
     assert 5 * progress.steps < without.steps
     K = oracle.kernel_matrix(problem)
     beta = oracle.beta_of(problem, smo.solution(state))
     assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-6
     assert oracle.best_gap(K, problem, beta) <= 1e-6 * oracle.dual_objective(K, problem.y, beta)
+
+
+def test_where_the_low_rank_leads_astray_the_whole_of_k_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L has a few columns only, and what F is off by is more than a correction makes good."""
+    made: list[Whole] = []
+
+    def noted(K: Floats) -> Whole:
+        made.append(Whole(K))
+        return made[-1]
+
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", 1e7)
+    monkeypatch.setattr(smo_interior, "factor", lambda *_: few)
+    monkeypatch.setattr(smo_interior, "Whole", noted)
+    problem = smooth(1200, 1e5)
+    K = oracle.kernel_matrix(problem)
+    few = np.linalg.cholesky(K + 1e-10 * np.eye(1200))[:, :6]
+    _, progress = run(problem, 1e-4)
+    assert progress.done
+    assert len(made) == 1
 
 
 def test_a_low_rank_serves_more_variables_than_a_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
