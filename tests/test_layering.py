@@ -69,6 +69,7 @@ SHARED = {
     | {
         "rng",
         "cholesky",
+        "lapack",
         "level",
         "online",
         "slots",

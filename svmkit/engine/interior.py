@@ -191,6 +191,13 @@ class Interior:
             self._idle += 1
         self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
 
+    def offer(self, beta: Floats) -> None:
+        """Takes ``beta``, another optimum, for the best where it, too, violates by at most eps."""
+        F = self._constant - self._K.product(beta)
+        if self._keeps_sum(beta) and self._violation(beta, F) <= self._eps:
+            self.least_primal, _, self.level = self._objectives(beta, F)
+            self.beta = beta
+
     def primal_of(self, beta: Floats) -> float:
         """The primal objective of some β, at its best level."""
         return self._objectives(beta, self._constant - self._K.product(beta))[0]

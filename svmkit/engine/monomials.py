@@ -12,18 +12,14 @@ Time      n·D² multiplications
 
 from __future__ import annotations
 
-import sys
-from functools import cache
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.lapack import pivoted_qr, solve_upper
 from svmkit.features import narrowed
 from svmkit.problem import POLYNOMIAL, Kernel
 
@@ -38,10 +34,7 @@ class Turned(NamedTuple):
 
     def expansion(self, w: Floats) -> Floats:
         """The coefficients (r,) of the pivots with which Σ_j coef_j φ(x_j) = ``w`` (r,)."""
-        if not len(w):
-            return w
-        coef: Floats = _lapack().dtrtrs(self.corner.T, w)[0]
-        return coef
+        return solve_upper(self.corner.T, w) if len(w) else w
 
 
 def count(n_features: int, kernel: Kernel) -> int:
@@ -75,27 +68,11 @@ def turned(rows: Rows, kernel: Kernel, least: float) -> Turned | None:
     found = monomials(rows, kernel)
     if not np.isfinite(found).all():
         return None
-    dgeqp3 = _lapack().dgeqp3
-    work = dgeqp3(found.T, lwork=-1)[3]
-    R, order = dgeqp3(found.T, lwork=int(work[0]), overwrite_a=True)[:2]
-    R, order = np.triu(R), order - 1
+    R, order = pivoted_qr(found.T)
     sizes = np.abs(R.diagonal())
     rank = int(np.count_nonzero(sizes > least * sizes.max(initial=0.0)))
     features = np.empty((rows.n, rank))
     features[order] = R[:rank].T
     numbers = np.tile(np.arange(1, rank + 1, dtype=np.int32), rows.n)
     as_rows = Rows(features.reshape(-1), numbers, rank * np.arange(rows.n + 1, dtype=np.int64), rank)
-    return Turned(as_rows, order[:rank].astype(np.int64), R[:rank, :rank].T.copy())
-
-
-@cache
-def _lapack() -> Any:
-    """SciPy's module of LAPACK's routines, alone: the rest of scipy.linalg takes longer to load than small data to train on."""
-    import scipy
-
-    found = PathFinder.find_spec("_flapack", [f"{folder}/linalg" for folder in scipy.__path__])
-    if found is None or found.loader is None or "scipy.linalg" in sys.modules:  # a SciPy that keeps it elsewhere, or has it
-        return import_module("scipy.linalg.lapack")
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return Turned(as_rows, order[:rank], R[:rank, :rank].T.copy())

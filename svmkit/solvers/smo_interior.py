@@ -8,7 +8,8 @@ themselves, however many there are in all: with a large C that takes pair steps 
 
 Where K is of low rank (low_rank.py), as of rbf in two or three features with a small gamma, these steps cost little, of a
 hundred thousand variables, too, and are taken soon. F is then that of the low rank until they have ended, and where that has
-been too little a few more make it good.
+been too little a few more make it good. Of a whole face of optima they end in the midst, and a corner of it is taken, of fewer
+support vectors (corner.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from svmkit import parallel
 from svmkit.data import Floats, Rows
 from svmkit.engine.by_need import product_of_rows
+from svmkit.engine.corner import corner
 from svmkit.engine.interior import Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
 from svmkit.engine.low_rank import LEAST_SHARE, LowRank, factor
@@ -91,8 +93,8 @@ def go_inside(state: State) -> None:
     if state.low_rank is None:
         K: Matrix = Whole(state.variables.engine.block(rows, rows))
     else:
-        K = LowRank(state.low_rank[rows], state.variables.engine.diagonal()[rows])
-        state.low_rank = None
+        state.low_rank = state.low_rank[rows]
+        K = LowRank(state.low_rank, state.variables.engine.diagonal()[rows])
     total = float(beta.sum()) if state.variables.bias else None
     bounds = whole.lower[movable], whole.upper[movable]
     state.interior = movable, Interior(K, state.constant[movable], *bounds, total, 0.5 * state.eps, beta[movable])
@@ -161,7 +163,14 @@ def _arrive(state: State) -> None:
     Where that was the optimum by F of the low rank and is not by kernel values, a few more steps lead there.
     """
     assert state.interior is not None
-    (movable, interior), before, beta = state.interior, current_beta(state), _reached(state)
+    movable, interior = state.interior
+    if interior.met and state.low_rank is not None:
+        whole = state.variables.whole
+        with parallel.leavable():
+            interior.offer(
+                corner(state.low_rank, interior.beta, whole.lower[movable], whole.upper[movable], state.variables.bias)
+            )
+    before, beta = current_beta(state), _reached(state)
     with parallel.leavable():
         if not interior.least_primal < (1.0 - ALIKE) * interior.primal_of(before[movable]):  # else it is clearly not the best
             take(state, before)
@@ -175,4 +184,4 @@ def _arrive(state: State) -> None:
             return
     elif not interior.met:
         take(state, before)
-    state.interior, state.rank = None, 0
+    state.interior, state.low_rank, state.rank = None, None, 0

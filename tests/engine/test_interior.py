@@ -167,3 +167,17 @@ def test_threads_do_not_change_a_bit(threads: None) -> None:
             interior.step()
         found.append(interior.beta)
     assert np.array_equal(found[0], found[1])
+
+
+def test_only_what_violates_by_no_more_is_taken_in_place_of_the_best() -> None:
+    case = ill_conditioned(100, 10.0, "free", Kernel(RBF, 0.1))
+    found = ended(case, 1e-6)
+    assert found.met
+    best = found.beta
+    off, without_sum = 0.999 * best, best.copy()
+    without_sum[0] *= 1.0 + 1e-6
+    for other in (off, without_sum):
+        found.offer(other)
+        assert found.beta is best
+    found.offer(best.copy())
+    assert found.beta is not best

@@ -14,6 +14,7 @@ import zoo
 from svmkit import parallel
 from svmkit.certificate import certify
 from svmkit.data import Floats
+from svmkit.engine.corner import corner
 from svmkit.engine.interior import Interior, Whole
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo, smo_interior, smo_pace, smo_state
@@ -232,6 +233,25 @@ def test_where_k_is_of_low_rank_the_optimum_is_the_same_after_far_fewer_steps(
     beta = oracle.beta_of(problem, smo.solution(state))
     assert oracle.violation(K, problem, beta) <= 1e-4 + 1e-6
     assert oracle.best_gap(K, problem, beta) <= 1e-6 * oracle.dual_objective(K, problem.y, beta)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_where_the_optimum_is_a_whole_face_it_ends_at_a_corner(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One class is worth so much more that f is 1 on all of it, and any of it can be support vectors."""
+    X, y = zoo.points(1200, 2, seed=1, noise=0.5)
+    problem = replace(zoo.problem(X, y, Kernel(RBF, 1e-3), 100.0), bias=bias, upper=np.where(y > 0, 1e4, 100.0))
+    monkeypatch.setattr(smo_pace, "_BEFORE_RANK", 0.0)
+    monkeypatch.setattr(smo_pace, "_INTERIOR_STEPS", 0)
+    ranks: list[int] = []
+    monkeypatch.setattr(smo_interior, "corner", lambda L, *rest: ranks.append(L.shape[1]) or corner(L, *rest))
+    state, progress = run(problem, 1e-4)
+    K, whole = oracle.kernel_matrix(problem), state.variables.whole
+    beta = oracle.beta_of(problem, smo.solution(state))
+    assert oracle.violation(K, problem, beta) <= 1e-4
+    n_free = int(np.count_nonzero((whole.lower < whole.beta) & (whole.beta < whole.upper)))
+    assert n_free <= ranks[0] + (bias == "free")
+    assert progress.n_support <= np.count_nonzero(y < 0) + n_free + 10  # at a bound, that balance all of these
+    assert ranks[0] <= 20
 
 
 def test_where_the_low_rank_leads_astray_the_whole_of_k_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
