@@ -32,8 +32,8 @@ _FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
 _BLOCK = 192
 #: The sum is kept where it is off by no more than such a share of Σ|β|.
 _OFF = 1e-9
-#: By less than such a share two primal objectives may differ from rounding alone.
-NOISE = 1e-12
+#: By less than such shares two primal objectives may differ from rounding alone, and are as good.
+NOISE, ALIKE = 1e-12, 1e-6
 
 
 def best_level(F: Floats, lower: Floats, upper: Floats) -> float:
@@ -192,11 +192,12 @@ class Interior:
         self.ended = self.met or self._idle >= _PATIENCE or self._steps >= _MOST_STEPS
 
     def offer(self, beta: Floats) -> None:
-        """Takes ``beta``, another optimum, for the best where it, too, violates by at most eps."""
+        """Takes ``beta`` for the best where it violates by at most eps, too, and its primal objective is as good."""
         F = self._constant - self._K.product(beta)
-        if self._keeps_sum(beta) and self._violation(beta, F) <= self._eps:
-            self.least_primal, _, self.level = self._objectives(beta, F)
-            self.beta = beta
+        primal, _, level = self._objectives(beta, F)
+        alike = primal <= (1.0 + ALIKE) * self.primal_of(self.beta)
+        if alike and self._keeps_sum(beta) and self._violation(beta, F) <= self._eps:
+            self.beta, self.level = beta, level
 
     def primal_of(self, beta: Floats) -> float:
         """The primal objective of some β, at its best level."""

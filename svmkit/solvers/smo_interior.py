@@ -22,12 +22,11 @@ from svmkit import parallel
 from svmkit.data import Floats, Rows
 from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.corner import corner
-from svmkit.engine.interior import Interior, Matrix, Whole
+from svmkit.engine.interior import ALIKE, Interior, Matrix, Whole
 from svmkit.engine.kernels import Engine
 from svmkit.engine.low_rank import LEAST_SHARE, LowRank, factor
 from svmkit.problem import PRECOMPUTED, Solution
 from svmkit.solvers.smo_state import (
-    ALIKE,
     State,
     as_solution,
     current_beta,

@@ -20,7 +20,7 @@ from svmkit.data import Floats, Ints
 from svmkit.engine import linear
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.by_need import RowsByNeed, product_of_rows
-from svmkit.engine.interior import NOISE, Interior, best_level, primal_at
+from svmkit.engine.interior import ALIKE, NOISE, Interior, best_level, primal_at
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
@@ -53,8 +53,6 @@ class Block:
 
 #: Variables that say what rho is where F is known of none.
 _FEW = 1024
-#: By less than such a share two primal objectives are as good, and the violation decides.
-ALIKE = 1e-6
 
 
 class Best(NamedTuple):
@@ -186,7 +184,7 @@ def spent(state: State) -> int:
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow
 def note(state: State) -> bool:
     """Keeps β where its primal objective, by F just evaluated in float64, is clearly the least so far; or where its violation
-    is less, and the objective not clearly more than the least. Whether it does.
+    is less, and the objective as good as the least. Whether it does.
     """
     whole, best = state.variables.whole, state.best
     level = best_level(whole.F, whole.lower, whole.upper) if state.variables.bias else 0.0

@@ -169,7 +169,7 @@ def test_threads_do_not_change_a_bit(threads: None) -> None:
     assert np.array_equal(found[0], found[1])
 
 
-def test_only_what_violates_by_no_more_is_taken_in_place_of_the_best() -> None:
+def test_only_what_is_as_good_is_taken_in_place_of_the_best() -> None:
     case = ill_conditioned(100, 10.0, "free", Kernel(RBF, 0.1))
     found = ended(case, 1e-6)
     assert found.met
@@ -179,5 +179,8 @@ def test_only_what_violates_by_no_more_is_taken_in_place_of_the_best() -> None:
     for other in (off, without_sum):
         found.offer(other)
         assert found.beta is best
+    found._eps = 9.0
+    found.offer(off)  # its objective is more
+    assert found.beta is best
     found.offer(best.copy())
     assert found.beta is not best
