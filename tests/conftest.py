@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import svmkit.cli  # noqa: F401 - before NumPy loads: it keeps BLAS to one thread, here as in the command
 from svmkit import _store, parallel
 
 
