@@ -18,10 +18,7 @@ from svmkit.data import Floats
 from svmkit.engine.lapack import pivoted_qr
 
 #: A basis leaves of rows, each as long as its variable can move, less than such a share of the longest.
-_LEFT = 1e-12
-#: A variable that has to move by less than such a share of what another has to takes no part: without it the basis would be
-#: near singular.
-_HARDLY = 1e-9
+_LEFT = 1e-14
 
 
 def corner(L: Floats, beta: Floats, lower: Floats, upper: Floats, bias: bool) -> Floats:
@@ -54,8 +51,7 @@ def _corner_of(rows: Floats, beta: Floats, lower: Floats, upper: Floats) -> Floa
         way = ends[j] - found[j]
         moves = -way * coordinates
         to_end = np.where(moves < 0.0, lower[basis], upper[basis]) - found[basis]
-        counts = np.abs(moves) > _HARDLY * np.abs(moves).max(initial=0.0)
-        share = np.divide(to_end, moves, out=np.full(rank, np.inf), where=counts)
+        share = np.divide(to_end, moves, out=np.full(rank, np.inf), where=moves != 0.0)
         if not (share < 1.0).any():
             found[basis] += moves
             found[j] = ends[j]

@@ -31,7 +31,7 @@ _FIRST_RIDGE, _LAST_RIDGE = 1e-13, 1e-10
 #: Rows to a block of the factor, so few that two threads share even small ones; steps ask for no more than it leaves exact.
 _BLOCK = 192
 #: The sum is kept where it is off by no more than such a share of Σ|β|.
-_OFF = 1e-9
+_OFF = 1e-10
 #: By less than such shares two primal objectives may differ from rounding alone, and are as good.
 NOISE, ALIKE = 1e-12, 1e-6
 
