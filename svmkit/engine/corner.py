@@ -21,6 +21,7 @@ from svmkit.engine.lapack import pivoted_qr
 _LEFT = 1e-14
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite violates, and is no optimum
 def corner(L: Floats, beta: Floats, lower: Floats, upper: Floats, bias: bool) -> Floats:
     """β (n,) at a corner of the face that ``beta`` is in the midst of; 0 is in every box. Rounding may lead off the face."""
     most = L.shape[1] + bias
