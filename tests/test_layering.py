@@ -97,6 +97,7 @@ SHARED = {
         "smo_alike",
         "smo_blocks",
         "smo_interior",
+        "smo_newton",
         "smo_pace",
         "smo_state",
         "smo_together",

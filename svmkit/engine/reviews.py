@@ -37,6 +37,10 @@ class Reviews:
         self._next = steps + self._every
         return self._idle >= self._most_idle
 
+    def begin_again(self) -> None:
+        """Nothing is known of any violation: whatever the next look finds is a fall."""
+        self._fallen_to, self._idle = inf, 0
+
     def hurry(self, steps: int, least: float) -> None:
         """After ``steps`` steps in all, at ``least``: looks come sooner from now on; one without a fall is the last."""
         self._every, self._most_idle = _HURRIED_STEPS, 1

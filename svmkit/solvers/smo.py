@@ -13,7 +13,7 @@ product K[active, changed]·Δβ then brings F up to date. Now and again variabl
 dropped from the active set, which is packed anew; each drop remembers its β, and F of the dropped is brought up to date from
 what changed. Near the minimum, where K is ill-conditioned and rounds crawl (smo_pace.py), every fourth round ends with the
 minimum in the span of the last iterates (span.py); where that is not enough, Newton steps take all active variables there
-(pivots.py).
+(smo_newton.py).
 Machines linear in few features can be out of reach for pair steps, above all where these are not scaled: under the linear
 kernel, and under polynomials, whose features are monomials (monomials.py). Once a share of the work that Newton steps on w
 take is done, these lead near the optimum (newton.py), and pair steps go on from there. Where features are so large that no α
@@ -45,7 +45,7 @@ import numpy as np
 
 from svmkit import parallel
 from svmkit.data import Ints, Rows
-from svmkit.engine import by_need, pivots, qp
+from svmkit.engine import by_need, qp
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.kernels import Engine
 from svmkit.engine.packed import training_precision
@@ -55,19 +55,21 @@ from svmkit.errors import UsageError
 from svmkit.problem import Bias, Kernel, Problem, Solution
 from svmkit.solvers.smo_alike import Alike, alike
 from svmkit.solvers.smo_blocks import are_few, may_grow, most_at_once, wanted
-from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, interior_is_quicker, minimise_active
+from svmkit.solvers.smo_interior import go_inside, go_on_inside, inside, interior_is_quicker
+from svmkit.solvers.smo_newton import check_end, newton
 from svmkit.solvers.smo_pace import Pace
 from svmkit.solvers.smo_state import (
     Block,
     State,
-    check,
     current_beta,
+    evaluations,
     primal_of,
     return_to_the_best,
     solution_of,
     spent,
     use,
     use_float64,
+    work,
 )
 from svmkit.solvers.smo_together import SmallMachines, small_machines
 from svmkit.solvers.smo_w import claim_w_if_quicker, features_of_w, go_on_to_w, look_for_w, on_the_way, work_left_before_w
@@ -184,7 +186,7 @@ def advance(state: State, budget: int) -> Progress:
         return_to_the_best(state)
     return Progress(
         steps=state.steps,
-        kernel_evaluations=_evaluations(state),
+        kernel_evaluations=evaluations(state),
         violation=state.violation,
         done=state.done,
         stalled=state.stalled,
@@ -237,7 +239,7 @@ def _of_distinct(state: State) -> Solution:
 
 def _open_round(state: State) -> None:
     """Chooses a block and evaluates it, unless something else comes first."""
-    if state.size < state.largest_size and _evaluations(state) >= state.largest_size**2:
+    if state.size < state.largest_size and evaluations(state) >= state.largest_size**2:
         _take_all(state)
     m, M, state.violation = state.variables.extremes(state.variables.active)
     state.pace.note(state.violation)
@@ -259,13 +261,13 @@ def _in_place_of_a_round(state: State) -> bool:
     if not state.variables.is_whole and (state.violation <= state.eps or _worth_a_look(state)):
         _restore(state)
     elif state.violation <= state.eps:
-        check(state)
-    elif claim_w_if_quicker(state, _work(state)):
+        check_end(state)
+    elif claim_w_if_quicker(state, work(state)):
         look_for_w(state)
-    elif interior_is_quicker(state, _work(state)):
+    elif interior_is_quicker(state, work(state)):
         go_inside(state)
     else:
-        return state.pace.newton_is_quicker(state.violation, _work(state), state.variables.active) and _newton(state)
+        return state.pace.newton_is_quicker(state.violation, work(state), state.variables.active) and newton(state)
     return True
 
 
@@ -295,7 +297,7 @@ def _block(state: State, m: float, M: float) -> Block:
 
 def _most_steps(state: State, n: int) -> int:
     """Of a block of ``n`` variables; it does not depend on how steps are cut into calls, as work so far in a block may."""
-    most, left = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * n), work_left_before_w(state, _work(state))
+    most, left = max(_LEAST_BLOCK_STEPS, _BLOCK_STEPS * n), work_left_before_w(state, work(state))
     return most if left == inf else min(most, max(1, ceil(left / _step_work(n))))
 
 
@@ -311,10 +313,6 @@ def _take_all(state: State) -> None:
     state.K, state.K_is_whole = aligned((state.size, state.size), state.variables.engine.real), False
 
 
-def _evaluations(state: State) -> int:
-    return state.evaluations_before + state.variables.engine.evaluations
-
-
 def _worth_a_look(state: State) -> bool:
     """Whether to bring dropped variables back once before the end: near it, and where that is cheap against the work so far.
 
@@ -325,26 +323,8 @@ def _worth_a_look(state: State) -> bool:
     cost = (len(state.variables.whole.beta) - len(state.variables.active.beta)) * int(
         np.count_nonzero(state.variables.active.beta)
     )
-    state.looked = cost <= _LOOK_SHARE * _evaluations(state)
+    state.looked = cost <= _LOOK_SHARE * evaluations(state)
     return state.looked
-
-
-def _work(state: State) -> float:
-    """All that was done so far, in kernel values; of rounds of few steps also what it takes to open and to close them."""
-    return _evaluations(state) + state.step_work + 2.0 * len(state.K) * state.lost_steps
-
-
-def _newton(state: State) -> bool:
-    """Takes the active variables to their minimum, where pivots or a way through the interior lead there; whether it does."""
-    active, rows = state.variables.active, state.variables.row_of[state.variables.active.number]
-    found = pivots.minimise(state.variables.engine, active, rows, state.variables.bias, state.eps)
-    state.pace.newton_was_tried()
-    if found is None:
-        return minimise_active(state, _work(state))
-    beta, active.F = found
-    state.drift2 += float((beta - active.beta) @ (beta - active.beta))
-    active.beta = beta
-    return True
 
 
 def _steps(state: State, block: Block, budget: int) -> int:

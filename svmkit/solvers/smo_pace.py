@@ -20,6 +20,9 @@ _NEAR_SHARE = 0.1
 #: Newton steps on the free variables begin when the violation is this share of the first one, if rounds seem to have so many
 #: times that work left to do; a try that follows has to promise so many times more than the one before.
 _NEWTON_SHARE, _NEWTON_GAIN, _NEWTON_AGAIN = 0.04, 3.0, 2.0
+#: Where violations of so many times eps come to light at the end they are far, and a Newton step is little, by such a share of
+#: all that was done.
+_FAR, _LITTLE = 10.0, 0.1
 #: A kernel value takes as long as so many multiplications and one a nonzero; a Newton step's other costs in multiplications.
 _MULTIPLICATIONS, _NEWTON_START = 12.0, 5e9
 #: Newton steps on w take as long as so many kernel values: to begin with, a row, a nonzero, a feature, a row and pair of
@@ -69,13 +72,12 @@ class Pace:
             halvings = log(self._mark / violation, 2.0) if violation > 0.0 else 1.0
             self._halving_work = (work - self._mark_work) / halvings
             self._mark, self._mark_work = violation, work
-        n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
-        if not 0 < n_free <= MOST_FREE:
-            return False
-        nonzeros = active.packed.nonzeros / len(active.beta)
-        cost = (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
         left = max(self._halving_work, work - self._mark_work) * log(violation / self._eps, 2.0)
-        return left >= self._gain * cost
+        return left >= self._gain * _newton_work(active)
+
+    def newton_costs_little(self, violation: float, work: float, active: Variables) -> bool:
+        """Whether after ``work`` that has led so far off the minimum a few Newton steps take little time against it."""
+        return violation > _FAR * self._eps and _newton_work(active) <= _LITTLE * work
 
     def newton_was_tried(self) -> None:
         """The next try has to promise more."""
@@ -131,10 +133,23 @@ class Pace:
         left, self._interior_was_tried = not self._interior_was_tried, True
         return left
 
+    def was_wrong(self) -> None:
+        """Violations so far were by an F that float64 values have not borne out: the least of them is none to fall below."""
+        self._least = inf
+        self._reviews.begin_again()
+
     def hurry(self, steps: int, violation: float) -> None:
         """After ``steps`` pair steps what is left to do is little: has stalled where the next look finds no fall."""
         self._least = violation
         self._reviews.hurry(steps, violation)
+
+
+def _newton_work(active: Variables) -> float:
+    n_free = int(np.count_nonzero((active.lower < active.beta) & (active.beta < active.upper)))
+    if not 0 < n_free <= MOST_FREE:
+        return inf
+    nonzeros = active.packed.nonzeros / len(active.beta)
+    return (n_free**3 + _NEWTON_START) / (_MULTIPLICATIONS + nonzeros) + 4.0 * n_free * len(active.beta)
 
 
 def _interior_work(n: int) -> float:

@@ -176,6 +176,16 @@ def as_solution(state: State, beta: Floats, rho: float, responses: Floats | None
     return as_expansion(coef, rho, responses)
 
 
+def evaluations(state: State) -> int:
+    """Kernel values so far."""
+    return state.evaluations_before + state.variables.engine.evaluations
+
+
+def work(state: State) -> float:
+    """All that was done so far, in kernel values; of rounds of few steps also what it takes to open and to close them."""
+    return evaluations(state) + state.step_work + 2.0 * len(state.K) * state.lost_steps
+
+
 def spent(state: State) -> int:
     """What has been done, for ``pace.review``: pair steps, and those that could have been taken beside."""
     return state.steps + state.lost_steps

@@ -42,6 +42,13 @@ def test_in_a_hurry_looks_come_soon_and_the_first_without_a_fall_is_the_last() -
     assert [reviews.review(EVERY + 7 + k * _HURRIED_STEPS, least) for k, least in ((2, 32.0), (3, 30.0))] == [False, True]
 
 
+def test_where_nothing_is_known_of_violations_the_next_look_is_the_first() -> None:
+    reviews = Reviews(10)
+    assert not any(reviews.review(k * EVERY, 1.0) for k in range(1, 5))
+    reviews.begin_again()
+    assert [reviews.review(k * EVERY, 90.0) for k in range(5, 10)] == [False] * 4 + [True]
+
+
 def test_checks_may_fail_to_halve_the_violation_a_few_times() -> None:
     checks = Checks()
     assert [checks.fail(v) for v in (8.0, 3.0, 2.0, 0.9, 0.8, 0.4, 0.3)] == [False] * 6 + [True]

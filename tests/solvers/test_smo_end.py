@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import oracle
 import pytest
 import zoo
 
 from svmkit.certificate import certify
-from svmkit.problem import POLYNOMIAL, Kernel, Solution
-from svmkit.solvers import smo, smo_state
+from svmkit.problem import POLYNOMIAL, RBF, Kernel, Solution
+from svmkit.solvers import smo, smo_newton, smo_pace, smo_state
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
@@ -42,10 +43,28 @@ def test_newton_steps_count_as_moves(bias: str) -> None:
     smo.advance(state, 3000)
     smo_state.take(state, smo_state.current_beta(state))
     before, moved = smo_state.current_beta(state), state.drift2
-    assert smo._newton(state)
+    assert smo_newton.newton(state)
     change = smo_state.current_beta(state) - before
     assert change.any()
     assert state.drift2 - moved == pytest.approx(float(change @ change), rel=1e-6)
+
+
+def test_where_float32_values_led_far_off_newton_steps_in_float64_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of rounds that come down once more: the same optimum, after fewer pair steps."""
+    X, y = zoo.points(1200, 6, seed=1200, noise=0.3)
+    problem = zoo.problem(X, y, Kernel(RBF, 0.02), 1e4)
+    K, steps, turned = oracle.kernel_matrix(problem), [], []
+    monkeypatch.setattr(smo_newton, "use_float64", lambda state: turned.append(len(steps)) or smo_state.use_float64(state))
+    for share in (np.inf, 0.0):
+        monkeypatch.setattr(smo_pace, "_LITTLE", share)
+        state = smo.start(problem, smo.Options(), 1e-3, 0)
+        while not (progress := smo.advance(state, 10**9)).done:
+            assert not progress.stalled
+        beta = oracle.beta_of(problem, smo.solution(state))
+        assert oracle.violation(K, problem, beta) <= 1e-3 + 1e-6
+        steps.append(progress.steps)
+    assert turned == [0]
+    assert steps[0] < steps[1]
 
 
 def test_what_is_noted_is_better_by_its_objective_or_as_good_and_calmer() -> None:

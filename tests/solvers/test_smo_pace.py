@@ -93,6 +93,25 @@ def test_newton_steps_are_for_as_many_free_variables_as_pivots_take(active: Vari
         assert pace.newton_is_quicker(0.2, 1e12, active) == quicker
 
 
+def test_newton_steps_cost_little_after_much_work_that_led_far_off(active: Variables) -> None:
+    pace, work = begun(10.0), 1e12
+    assert pace.newton_costs_little(0.011, work, active)
+    assert not pace.newton_costs_little(0.01, work, active)
+    assert not pace.newton_costs_little(0.011, 1e9, active)
+    active.beta[:] = 0.0
+    assert not pace.newton_costs_little(0.011, work, active)
+
+
+def test_violations_that_were_wrong_are_nothing_to_fall_below() -> None:
+    pace = begun(10.0)
+    pace.note(0.002)
+    looks = [k * reviews._STEPS for k in range(1, 12)]
+    assert not any(pace.review(steps) for steps in looks[:4])
+    pace.was_wrong()
+    pace.note(0.2)
+    assert [pace.review(steps) for steps in looks[4:9]] == [False] * 4 + [True]
+
+
 def test_other_ways_are_taken_once() -> None:
     """Such a claim by a run that has stalled, or by one that has done as much as the way would take."""
     pace = begun(10.0)
