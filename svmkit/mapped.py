@@ -51,6 +51,7 @@ def check(config: TrainConfig) -> None:
             f"--map: solver {config.solver} works on kernel values, which a map does without; "
             f"those that train on mapped data are {', '.join(LINEAR_FORM)} (--solver)"
         )
+    maps.check(config.map, config.kernel)
     reduced = config.map == "nystroem" and config.landmarks == "reduced"
     if reduced and config.kernel not in _REDUCIBLE:
         raise UsageError(

@@ -232,8 +232,13 @@ def test_what_a_map_cannot_serve_is_refused() -> None:
         fit(in_bands(), replace(CONFIG, certificate_of="kernel", constant=1.0))
     with pytest.raises(UsageError, match="--constant: stands beside the features of a --map"):
         fit(in_bands(), TrainConfig(constant=1.0))
+    told: list[str] = []  # nothing of how it would be trained
     with pytest.raises(UsageError, match="only the rbf kernel"):
-        fit(in_bands(), replace(FOURIER, kernel="sigmoid"))
+        fit(in_bands(), replace(FOURIER, kernel="sigmoid", bias=None), on_warning=told.append)
+    for config in (CONFIG, FOURIER):
+        with pytest.raises(UsageError, match=f"--map {config.map}: a precomputed kernel .* train without --map"):
+            fit(in_bands(), replace(config, kernel="precomputed", bias=None), on_warning=told.append)
+    assert told == []
     for field, value in (
         ("map", "x"),
         ("dim", 0),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from svmkit.config import MAPS
-from svmkit.errors import DataError, ModelError
+from svmkit.errors import DataError, ModelError, UsageError
 from svmkit.parallel import attended
 
 T = TypeVar("T")
@@ -47,6 +47,14 @@ class FeatureMap(Protocol):
         """All there is to the map as text, numbers and lists; the same map comes back from it to the bit."""
 
 
+def check(name: str, kernel: str) -> None:
+    """Raises UsageError where the map called ``name`` cannot stand for the kernel of that name."""
+    if kernel == "precomputed":
+        raise UsageError(f"--map {name}: a precomputed kernel (-t 4) has no vectors to map; train without --map")
+    if name == "fourier" and kernel != "rbf":
+        raise UsageError(f"--map fourier: only the rbf kernel (-t 2) has these features, not {kernel}; try --map nystroem")
+
+
 def fit(
     rows: Rows,
     kernel: Kernel,
@@ -62,6 +70,8 @@ def fit(
     ``heed(what is being done, in words)`` is called now and again while landmarks are chosen, and may raise what ends it.
     Raises UsageError for a kernel that it cannot map.
     """
+    assert config.map is not None
+    check(config.map, kernel.name)
     module = import_module(f"svmkit.maps.{config.map}")
     options: dict[str, Any] = {"orthogonal": config.orthogonal}
     if config.map == "nystroem":

@@ -32,11 +32,11 @@ from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import rng
 from svmkit.engine.kernels import Columns
 from svmkit.engine.layouts import Layout
-from svmkit.errors import DataError, ModelError, TooLargeError, UsageError
+from svmkit.errors import DataError, ModelError, TooLargeError
 from svmkit.features import feature_names, renamed
 from svmkit.maps.landmarks import PIECE_ROWS, Heed
 from svmkit.maps.stored import real, truth, whole
-from svmkit.problem import LINEAR, RBF, Kernel
+from svmkit.problem import LINEAR, Kernel
 
 #: Streams of random numbers: the frequencies of feature number j have stream _FREQUENCIES + j.
 _FREQUENCIES, _PHASES = 1 << 42, 1 << 43
@@ -162,13 +162,11 @@ class FourierMap:
 def fit(
     rows: Rows, kernel: Kernel, dim: int, seed: int, *, orthogonal: bool = False, heed: Heed = lambda doing: None
 ) -> FourierMap:
-    """The map for ``kernel``, which must be rbf (UsageError); of ``rows`` only the features count.
+    """The map for ``kernel``, which must be rbf; of ``rows`` only the features count.
 
     ``heed(what is being done, in words)`` is called now and again while frequencies are made, and may raise.
     Raises TooLargeError where so many orthogonal frequencies would not fit in memory.
     """
-    if kernel.kind != RBF:
-        raise UsageError(f"--map fourier: only the rbf kernel (-t 2) has these features, not {kernel.name}; try --map nystroem")
     made = FourierMap(kernel.gamma, dim, seed, orthogonal, rows.n_features)
     if (size := _too_large(made)) is not None:
         raise TooLargeError(f"--orthogonal: {size}; without it, only features that occur have frequencies")

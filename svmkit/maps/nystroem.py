@@ -26,7 +26,7 @@ from svmkit import parallel
 from svmkit.config import KERNELS
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns
-from svmkit.errors import ModelError, UsageError
+from svmkit.errors import ModelError
 from svmkit.maps.landmarks import PIECE_ROWS, Heed, choose, refuse_overflow
 from svmkit.maps.stored import counts, entry, real, reals, whole
 from svmkit.problem import PRECOMPUTED, Kernel
@@ -92,10 +92,8 @@ def fit(
     """The map of at most ``dim`` landmarks chosen from ``rows`` (landmarks.py), whose ``labels`` (n,) may be known; or of the
     landmarks ``points``.
 
-    Raises UsageError for a precomputed kernel, DataError where kernel values overflow.
+    Raises DataError where kernel values overflow.
     """
-    if kernel.kind == PRECOMPUTED:
-        raise UsageError("--map nystroem: a precomputed kernel has no vectors to take landmarks from")
     if points is None:
         points = choose(landmarks, rows, kernel, min(dim, rows.n), seed, labels, heed)
     K = Columns(points, kernel).block(points)

@@ -11,6 +11,7 @@ from oracle import dense_kernel
 from zoo import points
 
 from svmkit import maps, parallel
+from svmkit.config import TrainConfig
 from svmkit.data import Floats, Rows, stack
 from svmkit.engine import rng
 from svmkit.errors import DataError, ModelError, UsageError
@@ -199,5 +200,5 @@ def test_making_orthogonal_frequencies_can_be_given_up(monkeypatch: pytest.Monke
 
 
 def test_other_kernels_are_refused() -> None:
-    with pytest.raises(UsageError, match="only the rbf kernel"):
-        fourier.fit(some_rows(), Kernel(POLYNOMIAL, 1.0), 5, seed=0)
+    with pytest.raises(UsageError, match=r"only the rbf kernel .*, not polynomial; try --map nystroem"):
+        maps.fit(some_rows(), Kernel(POLYNOMIAL, 1.0), TrainConfig(map="fourier"))

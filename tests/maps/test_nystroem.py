@@ -11,6 +11,7 @@ from oracle import dense_kernel
 from zoo import points
 
 from svmkit import maps, parallel
+from svmkit.config import TrainConfig
 from svmkit.data import Floats, Rows
 from svmkit.engine.kernels import Columns, cross_apply
 from svmkit.errors import DataError, ModelError, UsageError
@@ -182,8 +183,8 @@ def test_kernel_values_that_overflow_are_refused(size: float, choice: str) -> No
 
 
 def test_a_precomputed_kernel_is_refused() -> None:
-    with pytest.raises(UsageError, match="no vectors to take landmarks from"):
-        nystroem.fit(some_rows(), Kernel(PRECOMPUTED), 5, seed=0)
+    with pytest.raises(UsageError, match=r"--map nystroem: a precomputed kernel .* has no vectors to map"):
+        maps.fit(some_rows(), Kernel(PRECOMPUTED), TrainConfig(map="nystroem"))
 
 
 @pytest.mark.parametrize("first", [0, 1500])
