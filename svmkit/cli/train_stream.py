@@ -177,6 +177,11 @@ def _machines(config: TrainConfig, asked: StreamOptions, init: str | None, given
         begun, config = train_init.read(init, config, given)
         if labels is None and begun.labels is not None:
             labels = tuple(begun.labels.tolist())
+            if len(labels) == 1:
+                what = f"--init: {init} knows one class, {labels[0]}"
+                raise UsageError(
+                    f"{what}; name all classes of the stream, as --labels {labels[0]},{-1 if labels[0] == 1 else 1}"
+                )
     machines = Machines(config, np.array(labels or (1, -1)), asked.n_rows, reporter.warn, begun)
     if begun is not None:
         n = report.counted(begun.n_support, "support vector")

@@ -120,6 +120,19 @@ def test_refusals_write_nothing(args: list[str], words: str, old: Path, tmp_path
     assert not (tmp_path / "m").exists()
 
 
+def test_a_stream_goes_on_from_a_model_of_one_class_only_where_all_are_named(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("1 1:1\n1 1:2\n")
+    assert svmkit("train", "-q", tmp_path / "one", tmp_path / "old.model").returncode == 0
+    new = write_blobs(tmp_path / "new", classes=(1, -1))
+    stream = ("train", "--solver", "lasvm", "--stream", "-g", "0.5", "--init", "old.model")
+    done = svmkit(*stream, new, "m", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == ("svmkit: --init: old.model knows one class, 1; name all classes of the stream, as --labels 1,-1\n")
+    done = svmkit(*stream, "--labels", "1,-1", new, "m", cwd=tmp_path)
+    assert done.returncode == 0
+    assert read_model(str(tmp_path / "m")).n_support > 0
+
+
 def test_a_file_may_be_held_out(old: Path, tmp_path: Path) -> None:
     done = svmkit("train", "--json", "--init", tmp_path / "old.model", "--holdout", old, old, tmp_path / "m")
     assert (done.returncode, strict_json(done.stdout)["holdout_n"]) == (0, 80)
