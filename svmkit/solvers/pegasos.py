@@ -153,6 +153,8 @@ def _check(options: Options, linear: bool) -> None:
         raise UsageError(f"-O batch={options.batch}: must lie in 1 … {_MOST_DRAWN:,}")
     if not 0 < options.bias <= _LARGEST_BIAS:
         raise UsageError(f"-O bias={options.bias:g}: must be greater than 0 and at most {_LARGEST_BIAS:g}")
+    if linear and options.responses == "demand":
+        raise UsageError("-O responses=demand: of linear f (-t 0, --map) w itself is kept, and nothing is summed; leave it out")
     if not linear and options.batch > _LARGEST_BATCH:
         raise UsageError(f"-O batch={options.batch}: at most {_LARGEST_BATCH} with a kernel other than linear")
     for key, value, known in (("average", options.average, _AVERAGES), ("responses", options.responses, _RESPONSES)):
