@@ -4,9 +4,9 @@ For the C-form (problem.py) and any 0 ≤ α ≤ C, with yᵀα = 0 where the bi
 
     primal = ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))   ≥   optimum   ≥   dual = Σ α_i − ½ Σ_ij β_i β_j K_ij,    β_i = y_i α_i
 
-so the gap certifies a model whoever made it; what rounding may have added is taken from the dual. Where the solver's last check
-has float64 kernel values of all that matters, they serve here too. The violation is that of α: with F = y − Kβ and the box
-[A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
+so the gap certifies a model whoever made it; it is that to 0, the dual of α = 0, where α's is less. What rounding may have
+added is taken from the dual. Where the solver's last check has float64 kernel values of all that matters, they serve here too.
+The violation is that of α: with F = y − Kβ and the box [A_i, B_i] = [min(0, C_i y_i), max(0, C_i y_i)],
 
     free bias   m − M,  m = max F over β < B,  M = min F over β > A    (Keerthi et al. 2001; LIBSVM's -e)
     no bias     the largest projected gradient: F where β < B, −F where β > A
@@ -45,7 +45,8 @@ _SHARE_OF_ERROR = 0.1
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a solution is: primal ≥ optimum ≥ dual, ``gap`` their difference, ``violation`` of the KKT conditions.
+    """How good a solution is: primal ≥ optimum ≥ dual, ``gap`` their difference, or primal if dual is below
+    0, ``violation`` of the KKT conditions.
 
     ``noise`` is how far float64 rounding may have moved the violation: 2^−50 Σ|β| max K_ii.
     """
@@ -176,7 +177,7 @@ def _gap(primal: Any, norm2: Any, curvature: Any, size: Any, spread: Any, larges
     noise = float64_noise(size, largest)
     dual = size - 0.5 * (curvature + _hidden(kernel, curvature, spread))
     indefinite = kernel.indefinite | (np.minimum(norm2, curvature) < -noise * size)
-    return _Gap(dual, np.where(indefinite, nan, primal - dual), noise)
+    return _Gap(dual, np.where(indefinite, nan, primal - np.maximum(0.0, dual)), noise)
 
 
 def float64_noise(size: Any, largest_kernel: Any) -> Any:
