@@ -93,7 +93,7 @@ class Learner:
         problem = Problem(self.rows, self.y.copy(), self.upper, self.kernel, bias_of(config))
         reason = refusal(self.solver, problem)
         if reason is not None:
-            raise UsageError(reason)
+            raise UsageError(f"--solver {config.solver}: {reason}")
         options = options_of(
             self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking, selection="active"
         )

@@ -31,7 +31,7 @@ from svmkit.pairs import (
 )
 from svmkit.problem import LINEAR, Kernel
 from svmkit.solvers import solver as solver_named
-from svmkit.solvers.base import Solver, SolverResult, options_of
+from svmkit.solvers.base import Solver, SolverResult, options_of, refused_bias
 from svmkit.trace import Progress, Status, TraceRow
 from svmkit.trained import Part, time_spent
 from svmkit.training import Listeners, OnMachines, OnProgress, Training
@@ -108,6 +108,8 @@ def check(config: TrainConfig) -> None:
     mapped.check(config)
     module = solver_named(config.solver)
     options(module, config)
+    if config.bias is not None and config.bias not in module.BIASES:
+        raise UsageError(f"--solver {config.solver}: {refused_bias(module.BIASES)}")
     if config.patience is not None and module.EXACT:
         raise UsageError(f"--patience: solver {config.solver} is exact and ends at its tolerance (-e), not by held-out error")
 

@@ -276,6 +276,7 @@ def test_models_have_the_labels_and_their_classes() -> None:
         (replace(CONFIG, class_weight=((3, 2.0),)), LABELS, "-w: "),
         (replace(CONFIG, solver_options=(("epochs", "3"),)), LABELS, "-O epochs"),
         (replace(CONFIG, solver_options=(("selection", "gradient"),)), LABELS, "-O selection=gradient"),
+        (replace(CONFIG, bias="none"), LABELS, "--solver lasvm: it trains with a bias only"),
         (CONFIG, np.array([1, 2, 3]), "--labels"),
     ],
 )

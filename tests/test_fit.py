@@ -317,7 +317,7 @@ def test_the_solvers_own_bias_stands_where_none_is_asked_for(monkeypatch: pytest
     cross_validate(dataset, TrainConfig(), folds(dataset.y, 3, glibc_rand()), on_warning=said.append)
     assert said == [pairs.WITHOUT_BIAS.format(name) for name in ("pair", "smo")]
     assert seen == ["none"] * 5
-    with pytest.raises(UsageError, match="without a bias only"):
+    with pytest.raises(UsageError, match=r"^--solver smo: it trains without a bias only: use --bias none, or another solver$"):
         fit(dataset, TrainConfig(bias="free"))
 
 

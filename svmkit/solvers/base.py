@@ -225,8 +225,8 @@ def refusal(solver: Solver, problem: Problem) -> str | None:
 
 
 def refused_bias(biases: Sequence[Bias]) -> str:
-    """What is said where a solver has ``biases`` and another is asked for."""
-    return f"this solver trains {'with' if 'free' in biases else 'without'} a bias only: use --bias {biases[0]}"
+    """What is said of a solver, behind its name, that has ``biases`` where another is asked for."""
+    return f"it trains {'with' if 'free' in biases else 'without'} a bias only: use --bias {biases[0]}, or another solver"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, as the certificate then tells

@@ -335,7 +335,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     if stream.C is None:
         raise UsageError("--solver lasvm: learning from a stream needs -c, the cost of an error")
     if stream.bias not in BIASES:
-        raise UsageError(refused_bias(BIASES))
+        raise UsageError(f"--solver lasvm: {refused_bias(BIASES)}")
     if stream.kernel.kind == PRECOMPUTED:
         raise UsageError("--solver lasvm: a stream cannot be of a precomputed kernel's rows")
     if options.selection != "random" or options.epochs != 1:

@@ -165,7 +165,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> str
     """A fresh state for examples to come; the mean of their weights is taken to be 1. Raises UsageError for what cannot be."""
     _check(options)
     if stream.bias not in BIASES:
-        raise UsageError(refused_bias(BIASES))
+        raise UsageError(f"--solver perceptron: {refused_bias(BIASES)}")
     return stream_steps.start(stream.kernel, options.beta, options.average, options.budget)
 
 

@@ -196,7 +196,7 @@ def test_knobs_go_to_their_solver(data: Path, tmp_path: Path) -> None:
 
 def test_a_solver_that_declines_is_left_out_with_its_reason(data: Path, tmp_path: Path, hasty: SimpleNamespace) -> None:
     done = svmkit("compare", "--solvers", "hasty,smo", "--bias", "free", data, tmp_path / "out")
-    assert "warning: hasty is left out: this solver trains without a bias only" in done.stderr
+    assert "warning: hasty is left out: it trains without a bias only" in done.stderr
     assert [row["solver"] for row in rows_of(done.stdout)] == ["smo"]
     alone = svmkit("compare", "--solvers", "hasty", "--bias", "free", data, tmp_path / "none")
     assert (alone.returncode, alone.stdout) == (2, "")

@@ -40,7 +40,17 @@ from shell import process, svmkit, write_blobs
         (["good", "m", "--patience", "3", "--holdout", "0.2"], 2, "exact"),
         (["good", "m", "--patience", "0", "--holdout", "0.2"], 2, "--patience: 0"),
         (["good", "m", "--budget-evals", "0"], 2, "--budget-evals: 0"),
-        (["good", "m", "--solver", "pair", "--bias", "none"], 2, "with a bias only"),
+        (["good", "m", "--solver", "pair", "--bias", "none"], 2, "--solver pair: it trains with a bias only: use --bias free"),
+        (
+            ["good", "m", "--solver", "lasvm", "--stream", "-g", "1", "--no-bias"],
+            2,
+            "--solver lasvm: it trains with a bias only",
+        ),
+        (
+            ["good", "m", "--solver", "perceptron", "--stream", "-g", "1", "--bias", "free"],
+            2,
+            "--solver perceptron: it trains without",
+        ),
         (["good", "m", "--holdout", "0.000001"], 2, "--holdout"),
         (["good", "m", "--holdout", "nosuchfile"], 1, "nosuchfile"),
         (["good", "m", "--trace", "no/such/t"], 1, "no/such"),
@@ -131,7 +141,9 @@ def test_a_full_device_is_one_line(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("-s", "1"), ("--map", "nystroem"), ("-O", "colour=1"), ("-v", "3", "-O", "colour=1")], ids=str
+    "args",
+    [("-s", "1"), ("--map", "nystroem"), ("-O", "colour=1"), ("--solver", "pair", "--no-bias"), ("-v", "3", "-O", "colour=1")],
+    ids=str,
 )  # fmt: skip
 def test_wrong_usage_is_found_before_all_of_a_pipe_has_come(args: tuple[str, ...], tmp_path: Path) -> None:
     model = () if "-v" in args else (str(tmp_path / "m"),)
