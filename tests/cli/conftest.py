@@ -1,4 +1,4 @@
-"""What tests of commands need: a file to train on; and no note about compiling, which comes by the clock."""
+"""What tests of commands need: data to train on, a name for a model, and no note about compiling, which comes by the clock."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def no_note_about_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 def data(tmp_path: Path) -> Path:
     """60 examples of two classes."""
     return write_blobs(tmp_path / "blobs")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Where a model may be written."""
+    return tmp_path / "m"

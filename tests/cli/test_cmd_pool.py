@@ -32,11 +32,6 @@ def pool(tmp_path: Path) -> Path:
     return tmp_path / "pool"
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return tmp_path / "m"
-
-
 def command_of(pool: Path, after: int = 10**6) -> str:
     """A command that answers from the labels' file, but after so many answers no more.
 

@@ -29,11 +29,6 @@ def data(tmp_path: Path) -> Path:
     return write_blobs(tmp_path / "d", n=500)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return tmp_path / "m"
-
-
 def learned(data: Path, model: Path, *args: object) -> bytes:
     done = svmkit(*STREAM, *args, data, model)
     assert done.returncode == 0, done.stderr

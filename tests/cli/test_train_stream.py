@@ -24,11 +24,6 @@ def data(tmp_path: Path) -> Path:
     return write_blobs(tmp_path / "d", n=200)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return tmp_path / "m"
-
-
 @pytest.mark.parametrize(
     ("said", "where", "solver", "pool", "expected"),
     [
