@@ -80,7 +80,7 @@ class Learner:
         self.rows = stack([part.rows for part in parts])
         self.first = 0 if begin is None else begin.n
         self.kernel = kernel_of(config, self.rows.n_features)
-        for part in reversed(parts):
+        for part in parts:
             refuse_huge_values(part)
             usable_examples(part)
         self.y = np.full(self.rows.n, np.nan)
@@ -94,9 +94,7 @@ class Learner:
         reason = refusal(self.solver, problem)
         if reason is not None:
             raise UsageError(f"--solver {config.solver}: {reason}")
-        options = options_of(
-            self.solver, config.solver_options, cache_mb=config.cache_mb, shrinking=config.shrinking, selection="active"
-        )
+        options = options_of(self.solver, config.solver_options, cache_mb=config.cache_mb, selection="active")
         if options.selection == "gradient":
             raise UsageError(
                 "-O selection=gradient: looks at labels before they are asked for; take active, autoactive or random"

@@ -164,9 +164,7 @@ def solution(state: State) -> Solution:
         return state.by_w
     alpha, members = _point(state)
     inside = alpha != 0
-    row = state.support.slots[ROW, members[inside]]
-    order = np.argsort(row)
-    origin, coef = row[order], alpha[inside][order]
+    origin, coef = state.support.slots[ROW, members[inside]], alpha[inside]
     rho = -state.support.bias if state.finishing is None else solution_of(state.finishing).rho
     if state.selection is None:
         return of_other_rows(state.rows.take(origin), coef, rho)
