@@ -16,10 +16,10 @@ from svmkit.active import ActiveResult, Learner, learn_pool
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Rows
 from svmkit.errors import DataError, UsageError
+from svmkit.fit import fit
 from svmkit.io.model_libsvm import write_model
 from svmkit.model import Model, answers
-from svmkit.solvers import lasvm, solver
-from svmkit.solvers.base import run
+from svmkit.solvers import lasvm
 from svmkit.trace import ActiveRow, Limits, Progress, Status
 
 LABELS = np.array([3, 8])
@@ -61,7 +61,7 @@ def same(a: Model, b: Model, tmp_path: Any) -> bool:
     return bool((tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes())
 
 
-@pytest.mark.parametrize("n_begin", [0, 20])
+@pytest.mark.parametrize("n_begin", [0, 200])
 @pytest.mark.parametrize("selection", ["active", "autoactive", "random"])
 def test_every_row_is_asked_for_once(selection: str, n_begin: int) -> None:
     found, asked = course(replace(CONFIG, solver_options=(("selection", selection),)), n_begin)
@@ -102,18 +102,15 @@ def test_a_finishing_that_stalls_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert course(max_labels=10)[0].status is Status.STALLED
 
 
-def test_the_whole_pool_is_what_the_solver_makes_of_known_labels(tmp_path: Any) -> None:
-    """With all labels in the problem from the start and the same choices, the same machine."""
-    from svmkit.problem import RBF, Kernel, Problem
-
+@pytest.mark.parametrize("more", [{}, {"eps": 1e-6}, {"seed": 5, "C": 0.3}], ids=str)
+def test_the_whole_pool_makes_the_model_that_train_makes_of_known_labels(more: dict[str, Any], tmp_path: Any) -> None:
+    """To the byte: the same choices, and what is written of them."""
+    config = replace(CONFIG, **more)
     pool, labels = examples()
-    found, _ = course()
-    problem = Problem(pool.rows, np.where(labels == 3, 1.0, -1.0), np.full(400, 2.0), Kernel(RBF, 0.4))
-    options = lasvm.Options(selection="active")
-    result = run(solver("lasvm"), problem, options, eps=CONFIG.eps)
-    coef = np.sort(result.solution.coef)
-    np.testing.assert_array_equal(np.sort(found.model.machines[0].coef), coef)
-    assert found.model.machines[0].rho == result.solution.rho
+    known = fit(replace(pool, y=labels), replace(config, solver_options=(("selection", "active"),))).model
+    assert known.labels is not None
+    found = learn_pool(Learner(config, known.labels, None, pool), {}, asking(labels, []))
+    assert same(found.model, known, tmp_path)
 
 
 def test_a_run_goes_on_where_its_answers_end(tmp_path: Any) -> None:
@@ -158,6 +155,13 @@ def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: s
     assert (found.last.labels, found.n_asked) == (50, 0)
     found, asked = course(config, known=known)
     assert sorted([*asked, *known]) == list(range(400))
+
+
+def test_kernel_values_that_find_no_memory_are_computed_again() -> None:
+    """Of sixteen rows at least, however little the memory."""
+    (roomy, asked), (narrow, again) = (course(replace(CONFIG, cache_mb=most)) for most in (100.0, 1e-3))
+    assert again == asked
+    assert narrow.last.kernel_evaluations > roomy.last.kernel_evaluations
 
 
 def test_where_no_row_is_left_none_is_chosen() -> None:
@@ -272,6 +276,8 @@ def test_models_have_the_labels_and_their_classes() -> None:
         (replace(CONFIG, kernel="precomputed"), LABELS, "-t 4"),
         (replace(CONFIG, svm_type="nu_svc"), LABELS, r"-s 1 \(nu_svc\): training this type is not available"),
         (replace(CONFIG, bias="none"), LABELS, "bias"),
+        (replace(CONFIG, C=0.0), LABELS, "-c: C 0 must be greater than 0"),
+        (replace(CONFIG, map="nystroem"), LABELS, "--map"),
         (replace(CONFIG, lam=1e-3), LABELS, "--lambda"),
         (replace(CONFIG, class_weight=((3, 2.0),)), LABELS, "-w: "),
         (replace(CONFIG, solver_options=(("epochs", "3"),)), LABELS, "-O epochs"),

@@ -143,8 +143,39 @@ def test_you_are_asked_and_may_stop(pool: Path, model: Path, tmp_path: Path) -> 
     features = pool.read_text().splitlines()[rows[0] - 1].removeprefix("? ")
     assert f"svmkit: row {rows[0]}: {features}\nlabel (1 or -1; end of input to stop)? " in done.stderr
     assert done.stderr.count("label (1 or -1") == 6  # once more after an empty line and after "yes", and at the end
-    assert "3 labels of the pool (3 asked for)" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("3 labels of the pool (3 asked for), 3 support vectors; " + f"{model} written")
     assert read_model(str(model)).n_support == 3
+
+
+def test_classes_may_have_any_labels(pool: Path, model: Path, tmp_path: Path) -> None:
+    """Asked for, kept in the log, and held out; a pool's line with a word too many is told."""
+    other = write_blobs(tmp_path / "o", n=80, classes=(3, 8), seed=3)
+    pool.write_text(pool.read_text().replace("\n", " word\n", 1))
+    args = (*TRAIN, "--pool", pool, "--labels", "8,3", "--holdout", other, "--oracle", "-", "--max-labels", 3, "--json")
+    done = process(*args, "/dev/null", model, stdin=b"1\n3\n8\n8\n")
+    assert done.stderr.count("label (8 or 3; end of input to stop)? ") == 4
+    assert f"{pool}: words after the last index:value pair were left out on line 1" in done.stderr
+    assert "none of those trained on" not in done.stderr
+    assert [line.split()[1] for line in log_of(model) if not line.startswith("#")] == ["3", "8", "8"]
+    error = strict_json(done.stdout)["holdout_error"]
+    assert error == pytest.approx(1 - strict_json(svmkit("eval", "--json", other, model).stdout)["accuracy"])
+    again = strict_json(svmkit(*args, "/dev/null", model).stdout)
+    assert (again["labels"], again["asked"], again["holdout_error"]) == (3, 0, error)
+
+
+def test_labelled_examples_make_a_model_without_any_answer(pool: Path, model: Path) -> None:
+    done = process(*TRAIN, "--pool", pool, "--oracle", "-", pool.parent / "labelled", model)
+    assert done.returncode == 0
+    assert "label (1 or -1; end of input to stop)? \nsvmkit: warning: stopped (INTERRUPTED): 0 labels" in done.stderr
+    assert read_model(str(model)).n_support > 0
+
+
+def test_a_trace_that_is_lost_is_told(pool: Path, model: Path) -> None:
+    args = ("--oracle", pool.parent / "labels", "--max-labels", 9, "--trace", "/dev/full")
+    done = svmkit(*TRAIN, "--pool", pool, *args, "/dev/null", model)
+    assert done.returncode == 1
+    assert "/dev/full" in done.stderr
+    assert model.exists()
 
 
 @pytest.mark.parametrize(
@@ -319,7 +350,7 @@ def test_limits_end_it_and_strict_makes_that_a_code(pool: Path, model: Path) -> 
     for limit, status in (("--budget-evals", "MAX_EVALUATIONS"), ("--time-limit", "TIME_LIMIT")):
         done = svmkit(*args, limit, "9" if limit == "--budget-evals" else "1e-9", "/dev/null", model)
         assert done.returncode == 3
-        assert f"stopped ({status})" in done.stderr
+        assert f"svmkit: warning: stopped ({status})" in done.stderr
     assert svmkit(*args, "--max-labels", 5, "/dev/null", model).returncode == 0
 
 

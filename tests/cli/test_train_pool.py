@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 from svmkit.cli import train_pool
 from svmkit.cli.progress import Reporter
 from svmkit.errors import DataError, OutputError
-from svmkit.trace import Progress
+from svmkit.trace import ActiveRow, Progress
 
 LABELS = np.array([1, -1])
 
@@ -54,6 +55,17 @@ def test_what_went_wrong_first_is_what_is_told() -> None:
         dialogue.failure = None
         dialogue.note("a line")
         assert isinstance(dialogue.failure, OutputError)
+
+
+def test_a_held_out_error_that_was_given_up_is_not_noted() -> None:
+    noted: list[str] = []
+    dialogue: Any = SimpleNamespace(note=noted.append)
+    held_out: Any = SimpleNamespace(n=1000)
+    with Reporter(True) as reporter:
+        listener = train_pool._Listener(dialogue, 8, held_out, None, reporter)
+        for labels, error in ((8, 0.5), (11, math.nan), (15, 0.25)):
+            listener.on_row(ActiveRow(0.0, labels, error, 0, 0))
+    assert noted == ["15 labels: held-out error 25 % of 1,000"]
 
 
 def test_a_person_is_not_told_to_hurry(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

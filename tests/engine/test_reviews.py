@@ -53,3 +53,18 @@ def test_checks_may_fail_to_halve_the_violation_a_few_times() -> None:
     checks = Checks()
     assert [checks.fail(v) for v in (8.0, 3.0, 2.0, 0.9, 0.8, 0.4, 0.3)] == [False] * 6 + [True]
     assert checks.least == 0.3
+
+
+def test_looks_are_apart_by_where_the_last_one_was() -> None:
+    """Which a long block of steps may have put off."""
+    reviews = Reviews(10)
+    assert [reviews.review(steps, 1.0) for steps in (8 * EVERY, 9 * EVERY - 1, 9 * EVERY, 10 * EVERY, 11 * EVERY)] == [
+        False
+    ] * 5
+    assert reviews.review(12 * EVERY, 1.0)
+
+
+def test_a_check_is_measured_by_the_least_violation_of_all_before() -> None:
+    checks = Checks()
+    assert [checks.fail(v) for v in (8.0, 1.0, 7.0, 3.0, 0.9)] == [False, False, False, False, True]
+    assert checks.least == 0.9

@@ -21,16 +21,20 @@ def never() -> bool:
 
 
 def test_a_file_answers_by_its_first_words(tmp_path: Path) -> None:
-    (tmp_path / "l").write_text("# labels\n1 # of page\f2\u2028\n-1 1:5 2:3\n+1\n")
-    oracle = LabelFile(str(tmp_path / "l"), 3)
-    assert [oracle.ask(row, "", never) for row in (2, 0, 1)] == ["+1", "1", "-1"]
+    (tmp_path / "l").write_bytes(
+        "# labels\n1 # of page\f2\u2028\n -1 1:5 2:3\n  # an empty line, and no UTF-8\n\n".encode() + b"\xe9 1:1\n+1\n"
+    )
+    oracle = LabelFile(str(tmp_path / "l"), 5)
+    answers = [oracle.ask(row, "", never) for row in (4, 0, 1, 2, 3)]
+    assert answers == ["+1", "1", "-1", "", "\N{REPLACEMENT CHARACTER}"]
     oracle.close()
 
 
 def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l").write_text("1\n-1\n")
-    with pytest.raises(DataError, match="2 labels for a pool of 3 examples"):
-        LabelFile(str(tmp_path / "l"), 3)
+    for n_rows in (1, 3):
+        with pytest.raises(DataError, match=f"2 labels for a pool of {n_rows} examples"):
+            LabelFile(str(tmp_path / "l"), n_rows)
 
 
 def test_the_shell_says_whether_it_knows_a_command(tmp_path: Path) -> None:
@@ -74,8 +78,9 @@ def test_a_program_in_a_file_is_a_command(head: str, tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("text", "n_good", "wrote"),
     [
-        ("while read -r line; do printf '1\n-1\n'; done", 1, "-1"),
-        ("echo ready; while read -r line; do echo 1; done", 0, "ready"),
+        ("while read -r line; do printf '1\n-1\n'; done", 1, r"-1\\n"),
+        ("echo ready; while read -r line; do echo 1; done", 0, r"ready\\n"),
+        ("printf '\\351%099d\n' 7; read -r line", 0, "\N{REPLACEMENT CHARACTER}" + "0" * 79),
     ],
 )
 def test_more_than_a_line_an_answer_is_noticed(text: str, n_good: int, wrote: str) -> None:
@@ -85,7 +90,7 @@ def test_more_than_a_line_an_answer_is_noticed(text: str, n_good: int, wrote: st
         until = time.monotonic() + 60
         while not oracle._lines.waiting():
             assert time.monotonic() < until
-        with pytest.raises(DataError, match=rf"it wrote '{wrote}\\n' before row {n_good + 1} was asked for"):
+        with pytest.raises(DataError, match=rf"it wrote '{wrote}' before row {n_good + 1} was asked for"):
             oracle.ask(n_good, "", never)
 
 
@@ -139,11 +144,12 @@ def test_lines_in_pieces_and_the_end() -> None:
     lines = Lines(read)
     os.write(write, b"one\ntw")
     assert lines.next(never) == "one"
-    threading.Timer(0.05, os.write, (write, b"o\n\nthree")).start()
+    threading.Timer(0.05, os.write, (write, b"o\n\xe9 \n\nthre\xe9")).start()
     assert lines.next(never) == "two"
+    assert lines.next(never) == "\N{REPLACEMENT CHARACTER}"
     assert lines.next(never) == " "  # a line without a word is not the end
     os.close(write)
-    assert lines.next(never) == "three"
+    assert lines.next(never) == "thre\N{REPLACEMENT CHARACTER}"
     assert lines.next(never) == ""
     os.close(read)
 
@@ -239,6 +245,9 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=f"log, line 3: {why}"):
             log_at(path)
         assert path.read_bytes() == before + f"{line}\n".encode()
+    path.write_bytes(b"\xff" * 90 + b"\n")
+    with pytest.raises(DataError, match=r"begins with '\ufffd{80}'"):
+        log_at(path)
     path.write_text("no line at all")
     with pytest.raises(DataError, match="no log of labels"):
         log_at(path)

@@ -57,6 +57,23 @@ def test_forms_cannot_be_mixed(tmp_path: Path) -> None:
         Pool(str(write(tmp_path / "p", ["1:1", "? 1:1"])), pytest.fail)
 
 
+def test_empty_lines_alone_are_no_pool(tmp_path: Path) -> None:
+    """Of rows without features: what a row has is not known before one has something."""
+    (tmp_path / "p").write_text("\n\n")
+    with pytest.raises(DataError, match="line 1, column 1: the line is empty"):
+        Pool(str(tmp_path / "p"), pytest.fail)
+
+
+def test_what_else_stands_in_a_line(tmp_path: Path) -> None:
+    """A weight counts, a remark may be in another encoding, and words that are left out are told."""
+    path, told = tmp_path / "p", list[str]()
+    path.write_bytes(b"? cost:3 1:1 # caf\xe9\n? 2:1 word\n")
+    pool = Pool(str(path), told.append)
+    assert (pool.dataset.weights.tolist(), pool.dataset.source) == ([3.0, 1.0], str(path))
+    assert [pool.text_of(row) for row in range(2)] == ["cost:3 1:1 # caf\N{REPLACEMENT CHARACTER}", "2:1 word"]
+    assert told == [f"{path}: words after the last index:value pair were left out on line 2"]
+
+
 def test_marks_tell_pools_apart(tmp_path: Path) -> None:
     one, same, other = (
         Pool(str(write(tmp_path / name, lines)), pytest.fail).mark

@@ -58,10 +58,17 @@ def test_every_step_is_that_of_the_plain_algorithm(name: str, given: dict[str, A
         if steps % 5 == 0:
             found = lasvm.solution(state)
             assert beta(case, found) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
+            assert progress.n_support == np.count_nonzero(naive.alpha)
             assert -found.rho == pytest.approx(naive.bias_and_delta()[0], rel=1e-7, abs=1e-9)
             assert progress.violation == pytest.approx(naive.bias_and_delta()[1], rel=1e-6, abs=1e-9)
             assert sorted(state.support.slots[0, state.support.members()]) == sorted(naive.S)
     assert steps >= case.n
+
+
+def test_as_many_steps_are_taken_as_are_asked_for() -> None:
+    """A step an example here, and more examples than wait at a time."""
+    state = lasvm.start(named("300 rows, rbf"), lasvm.Options(), EPS, seed=3)
+    assert [lasvm.advance(state, steps).steps for steps in (140, 1, 130)] == [140, 141, 271]
 
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
