@@ -124,7 +124,8 @@ class _Block:
 
 
 class _KernelForm:
-    """``held`` is the kernel block of all active variables, where they are few; ``used`` says which of its rows have been."""
+    """``held`` is the kernel block of all active variables, where they are few: of all there are only where it is in float64
+    from the start. ``used`` says which of its rows have been."""
 
     def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:
         self.problem, self.shrinking, self.eps, self.seed = problem, shrinking, eps, seed
@@ -220,7 +221,8 @@ class _KernelForm:
         self.sweeps += 1
         self._measure()
         if self.violation <= self.eps and not self.variables.is_whole:
-            self._bring_back()
+            self._activate_all()
+            self._measure()
         if self.violation <= self.eps:
             self._check()
         elif self.moved == 0:
@@ -242,14 +244,8 @@ class _KernelForm:
             kept = np.flatnonzero(place >= 0)
             self.held, self.used = np.ascontiguousarray(self.held[np.ix_(kept, kept)]), self.used[kept]
 
-    def _bring_back(self) -> None:
-        """Makes all variables active, F of those set aside brought up to date from what has changed since."""
-        self._activate_all()
-        self._measure()
-        if self.violation > self.eps:
-            self._set_aside()
-
     def _activate_all(self) -> None:
+        """Makes all variables active, F of those set aside brought up to date from what has changed since."""
         if not self.variables.is_whole:
             before = self.variables.engine.evaluations
             self.variables.restore(np.empty(0, np.int64))
@@ -281,6 +277,5 @@ class _KernelForm:
             self.stalled = True
             return
         self.variables.change_engine(Engine(self.problem.rows, self.problem.kernel, "f8"))
-        self.held = None
         self.room = aligned(self.room.shape, "f8")
         self.checks = Checks()
