@@ -259,6 +259,21 @@ def test_looks_that_end_nothing_count_against_the_iterations(solver: Any, taken:
     assert (progress.completed, getattr(state, taken)) == (True, 4)
 
 
+@pytest.mark.parametrize("solver", [scs, wolfe])
+def test_a_run_stalls_where_a_look_finds_nothing_gained(solver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so, and has ended."""
+
+    def take(checks: GapChecks, *_: Any) -> float:
+        checks.stalled = True
+        return 1.0
+
+    monkeypatch.setattr(GapChecks, "take", take)
+    state = solver.start(unbiased(60, 1.0), solver.Options(), 1e9, 0)
+    progress = solver.advance(state, EVERY)
+    assert (progress.stalled, progress.done, progress.completed) == (True, False, False)
+    assert solver.advance(state, EVERY) == progress
+
+
 @pytest.mark.parametrize("key", ["growth", "validation", "eta1", "eta2", "delta", "least"])
 @pytest.mark.parametrize("value", [0.0, 1e9])
 def test_options_at_their_ends(key: str, value: float) -> None:
