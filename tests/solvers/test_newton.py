@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from oracle import kernel_matrix, optimum
 from zoo import named, points, problem
 
 from svmkit.certificate import certify
-from svmkit.data import Rows, dense_rows
+from svmkit.data import Floats, Rows, dense_rows
+from svmkit.engine import linear
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
-from svmkit.solvers import newton, newton_samples
+from svmkit.solvers import newton, newton_point, newton_samples
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -42,6 +44,7 @@ def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bi
             alpha = newton.solution(state).alpha
             assert alpha is not None
             assert ((alpha >= 0) & (alpha <= case.upper)).all()
+            assert not state.wider or state.s < state.wider[0][0]
             if len(state.used) > len(used[-1]):
                 used.append(state.used)
         assert state.done
@@ -263,10 +266,59 @@ def test_a_stalled_run_keeps_the_least_primal_objective_it_came_by(bias: Bias) -
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
+def test_of_a_stalled_run_the_nearest_point_is_the_one_of_least_violation(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[newton_point.Point] = []
+
+    def noted(*given: Any) -> newton_point.Point | None:
+        point = newton_point.point_at(*given)
+        seen.extend([] if point is None else [point])
+        return point
+
+    monkeypatch.setattr(newton, "point_at", noted)
+    state = newton.start(weighted(60, 5, bias, C=100.0), newton.Options(), 1e-15, 0)
+    assert newton.advance(state, EVERY).stalled
+    best = min(seen, key=lambda point: point.violation)  # the last is another, most often
+    alpha, least = newton.nearest(state)
+    assert least == best.violation
+    for found in (alpha, newton.solution(state).alpha):
+        np.testing.assert_array_equal(found, best.alpha)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
 def test_the_least_primal_objective_of_a_run_that_converged_is_its_solutions(bias: Bias) -> None:
     state = newton.start(weighted(40, 4, bias), newton.Options(), 1e-3, 0)
     assert newton.advance(state, EVERY).done
     assert newton.primal(state) == pytest.approx(certify(state.problem, newton.solution(state)).primal, rel=1e-12)
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize(("n", "C"), [(80, 0.1), (300, 100.0), (7000, 1.0)], ids=["near", "not near", "a sample first"])
+def test_each_product_of_a_row_counts(n: int, C: float, bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of ascent as it says itself; what Newton's equations take of few rows is none of them."""
+    dots, near_optimum, solve, counted = linear.dots, newton.near_optimum, newton.solve_weighted, [0]
+
+    def products(rows: Rows, w: Floats) -> Floats:
+        counted[0] += rows.n
+        return dots(rows, w)
+
+    def ascent(*given: Any) -> Any:
+        before, (made, evaluations) = counted[0], near_optimum(*given)
+        counted[0] = before + evaluations
+        return made, evaluations
+
+    def solved(*given: Any) -> Any:
+        before = counted[0]
+        found = solve(*given)
+        counted[0] = before
+        return found
+
+    monkeypatch.setattr(linear, "dots", products)
+    monkeypatch.setattr(newton, "solve_weighted", solved)
+    monkeypatch.setattr(newton, "near_optimum", ascent)
+    state = newton.start(weighted(n, 5, bias, C), newton.Options(), 1e-6, 0)
+    progress = newton.advance(state, EVERY)
+    assert progress.done
+    assert progress.kernel_evaluations == counted[0] > n
 
 
 def test_zoo_steps_are_few() -> None:
@@ -288,16 +340,25 @@ def test_a_cost_whose_square_is_no_double(bias: Bias) -> None:
 def test_of_one_class_alone_b_is_its_label(side: float) -> None:
     case = replace(weighted(20, 3, "free"), y=np.full(20, side))
     state = newton.start(case, newton.Options(), 1e-3, 0)
-    assert newton.advance(state, 1).done
+    progress = newton.advance(state, 1)
+    assert (progress.done, progress.violation, progress.n_support) == (True, 0.0, 0)
     assert (newton.solution(state).rho, newton.solution(state).coef.any()) == (-side, False)
     assert certify(case, newton.solution(state)).primal == 0.0
 
 
-def test_a_run_stalls_after_the_most_steps_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_a_run_stalls_after_the_most_steps_there_may_be_with_the_point_it_came_to(
+    bias: Bias, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(newton, "MOST_STEPS", 3)
-    state = newton.start(weighted(60, 5, "free", C=100.0), newton.Options(), 1e-9, 0)
+    state = newton.start(weighted(60, 5, bias, C=100.0), newton.Options(), 1e-9, 0)
+    assert not newton.advance(state, 3).ended
+    assert state.closed is None
+    came_to = newton_point.point_at(state.rows, state.y, state.upper, np.clip(state.pulled(), 0.0, 1.0), bias, state.s)
+    assert came_to is not None
     progress = newton.advance(state, EVERY)
-    assert (progress.stalled, progress.steps) == (True, 3)
+    assert (progress.stalled, progress.steps, progress.violation) == (True, 3, came_to.violation)
+    np.testing.assert_array_equal(newton.solution(state).alpha, came_to.alpha)
 
 
 def test_what_was_kept_of_a_sample_is_no_end_of_all_rows() -> None:
@@ -306,8 +367,11 @@ def test_what_was_kept_of_a_sample_is_no_end_of_all_rows() -> None:
     assert state.wider
     newton.advance(state, 1)
     newton._keep(state)
-    newton._turn_to(state, *state.wider.pop(0))
-    assert state.kept is None
+    newton._close(state)
+    s, part = state.wider.pop(0)
+    newton._turn_to(state, s, part)
+    assert (state.kept, state.closed, state.s) == (None, None, s)
+    assert np.isnan(newton.advance(state, 0).violation)
     assert newton.solution(state).rho == -state.b
 
 

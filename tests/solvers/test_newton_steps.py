@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from zoo import points, problem
 
+from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, dense_rows
 from svmkit.engine import weighted as equations
 from svmkit.problem import LINEAR, Bias, Kernel, Problem
@@ -59,12 +60,22 @@ def test_a_newton_step_solves_all_equations(n: int, d: int, bias: Bias) -> None:
     assert state.s > newton._FIRST_S
 
 
+def test_where_no_row_bends_the_loss_b_goes_as_if_one_did() -> None:
+    """The minimum along b of slope·b + ½ s C̄ b², and w where it would be without any row."""
+    state = newton.start(weighted(40, 4, "free", C=3.0), newton.Options(), 1e-9, 0)
+    slope = np.append(0.0, np.arange(1.0, 5.0))
+    found = newton._newton(state, np.zeros(40), slope, 7.0)
+    assert found is not None
+    assert found[0] == pytest.approx(-slope)
+    assert found[1] == pytest.approx(-7.0 / (state.s * state.upper.mean()))
+
+
 @pytest.mark.parametrize("bias", ["free", "none"])
 def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flat beside the way from the centre, Σ (α_i − α′_i)²/(s C_i)."""
     case = weighted(80, 5, bias, C=30.0)
     state = newton.start(case, newton.Options(), 1e-4, 0)
-    end_round, rounds = newton._end_round, []
+    end_round, close, rounds, looks = newton._end_round, newton._close, list[bool](), list[float]()
 
     def looked_at(state: newton.State) -> None:
         moved = np.clip(state.pulled(), 0, 1) - state.centre
@@ -76,7 +87,13 @@ def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: B
         end_round(state)
         assert state.centre == pytest.approx(came_to, abs=1e-9)
 
+    def near(state: newton.State) -> None:
+        beta = state.y * state.upper * state.centre
+        looks.append(kkt_violation(state.y - state.products, beta, state.y, state.upper, bias))
+        close(state)
+
     monkeypatch.setattr(newton, "_end_round", looked_at)
+    monkeypatch.setattr(newton, "_close", near)
     before, s = np.inf, 0.0
     while not newton.advance(state, 1).ended:
         now = smoothed_loss(state, state.w[1:], state.b)
@@ -85,6 +102,8 @@ def test_steps_go_down_the_smoothed_loss_and_rounds_end_where_it_is_flat(bias: B
     assert state.done
     assert len(rounds) > 5
     assert all(rounds)
+    assert 0 < len(looks) < len(rounds)
+    assert max(looks) <= 3.001e-4  # each takes two products a row
 
 
 def test_a_step_is_as_long_as_the_smoothed_loss_falls() -> None:
