@@ -10,7 +10,7 @@ import pytest
 import zoo
 
 from svmkit.certificate import certify
-from svmkit.problem import POLYNOMIAL, RBF, Kernel, Solution
+from svmkit.problem import POLYNOMIAL, RBF, Kernel, Problem, Solution
 from svmkit.solvers import smo, smo_newton, smo_pace, smo_state
 
 
@@ -49,10 +49,15 @@ def test_newton_steps_count_as_moves(bias: str) -> None:
     assert state.drift2 - moved == pytest.approx(float(change @ change), rel=1e-6)
 
 
+def led_astray() -> Problem:
+    """By float32 values its end is at thirty times eps by float64 ones."""
+    X, y = zoo.points(1200, 6, seed=1200, noise=0.3)
+    return zoo.problem(X, y, Kernel(RBF, 0.02), 1e4)
+
+
 def test_where_float32_values_led_far_off_newton_steps_in_float64_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of rounds that come down once more: the same optimum, after fewer pair steps."""
-    X, y = zoo.points(1200, 6, seed=1200, noise=0.3)
-    problem = zoo.problem(X, y, Kernel(RBF, 0.02), 1e4)
+    problem = led_astray()
     K, steps, turned = oracle.kernel_matrix(problem), [], []
     monkeypatch.setattr(smo_newton, "use_float64", lambda state: turned.append(len(steps)) or smo_state.use_float64(state))
     for share in (np.inf, 0.0):
@@ -65,6 +70,32 @@ def test_where_float32_values_led_far_off_newton_steps_in_float64_end_the_run(mo
         steps.append(progress.steps)
     assert turned == [0]
     assert steps[0] < steps[1]
+
+
+def test_without_shrinking_nothing_is_dropped_for_newton_steps_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    turned: list[int] = []
+    monkeypatch.setattr(smo_pace, "_LITTLE", np.inf)
+    monkeypatch.setattr(smo_newton, "newton", lambda state: turned.append(len(state.variables.active.beta)))
+    for shrinking in (True, False):
+        state = smo.start(led_astray(), smo.Options(shrinking=shrinking), 1e-3, 0)
+        while len(turned) < 1 + (not shrinking):
+            assert not smo.advance(state, 1000).done
+    assert turned[0] < turned[1] == 1200
+
+
+def test_what_float32_values_said_before_a_check_is_no_least_violation() -> None:
+    """Else the run, sent back to a violation far above it, would seem to have stalled."""
+    problem = zoo.noisy(300, C=100.0)
+    state = smo.start(problem, smo.Options(working_set=32), 1e-3, 0)
+    smo.advance(state, 1000)
+    smo_state.take(state, smo_state.current_beta(state))
+    state.pace.note(0.0011)
+    smo_newton.check_end(state)
+    assert state.violation > 1.0
+    state.pace.note(state.violation)
+    assert not any(state.pace.review(k * 5_000_000) for k in range(1, 5))
+    state.pace.note(0.9)
+    assert not state.pace.review(5 * 5_000_000)
 
 
 def test_what_is_noted_is_better_by_its_objective_or_as_good_and_calmer() -> None:
