@@ -42,8 +42,8 @@ MOST = 4096
 #: Rows that tell whether K is of low rank; the rank at most that is low, of these and of all rows, about so many times that of
 #: these where they are more; and values of L, 134 MB.
 _SOME, _RANK_OF_SOME, _MOST_RANK, _RANK_OF_ALL, _MOST_VALUES = 1024, 384, 768, 1.5, 1 << 24
-#: The share of kernel values that L may leave, at most; less where F would be off by more than eps.
-_MOST_SHARE = 1e-9
+#: The share of kernel values that L may leave, at most; less where F would be off by more than such a share of eps.
+_MOST_SHARE, _OFF = 1e-9, 0.25
 
 
 def interior_is_quicker(state: State, work: float) -> bool:
@@ -70,11 +70,9 @@ def interior_is_quicker(state: State, work: float) -> bool:
 
 
 def _factor(state: State, rows: Rows, most: int) -> Floats | None:
-    """L of some rows or all, so near K that F is not off by more than eps, as far as β now tells; None where K is not of low
-    rank.
-    """
+    """L of some rows or all, so near K that F is off by little, as far as β now tells; None where K is not of low rank."""
     size = state.largest_kernel * float(np.abs(current_beta(state)).sum())
-    share = max(LEAST_SHARE, min(_MOST_SHARE, state.eps / size)) if size > 0.0 else _MOST_SHARE
+    share = max(LEAST_SHARE, min(_MOST_SHARE, _OFF * state.eps / size)) if size > 0.0 else _MOST_SHARE
     engine = Engine(rows, state.problem.kernel, "f8")
     with parallel.leavable():
         L = factor(engine, most, share)

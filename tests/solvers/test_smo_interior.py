@@ -16,6 +16,7 @@ from svmkit.certificate import certify
 from svmkit.data import Floats
 from svmkit.engine.corner import corner
 from svmkit.engine.interior import Interior, Whole
+from svmkit.engine.low_rank import factor
 from svmkit.problem import POLYNOMIAL, RBF, SIGMOID, Bias, Kernel, Problem
 from svmkit.solvers import smo, smo_interior, smo_pace, smo_state
 from svmkit.solvers.base import run as solve
@@ -342,6 +343,18 @@ def test_where_some_rows_are_of_low_rank_and_all_are_not_k_is_taken_as_a_whole()
     assert not smo_interior.interior_is_quicker(state, 0.99 * state.pace.work_before_interior(0))
     assert (state.rank, state.low_rank) == (0, None)
     assert smo_interior.interior_is_quicker(state, state.pace.work_before_interior(0))
+
+
+def test_f_of_the_low_rank_is_off_by_a_quarter_of_eps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps then go on, and change β, by which what is left of K counts."""
+    problem = smooth(600, 1e5)
+    state, shares = smo.start(problem, smo.Options(), 1e-3, 0), list[float]()
+    smo.advance(state, 20_000)
+    monkeypatch.setattr(smo_interior, "factor", lambda engine, most, share: shares.append(share) or factor(engine, most, share))
+    L, beta = smo_interior._factor(state, problem.rows, 300), smo_state.current_beta(state)
+    assert L is not None
+    assert shares == [0.25e-3 / np.abs(beta).sum()]
+    assert np.abs(oracle.kernel_matrix(problem) @ beta - L @ (L.T @ beta)).max() <= 0.25e-3
 
 
 def test_rows_too_many_for_the_rank_of_some_are_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:
