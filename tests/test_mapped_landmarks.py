@@ -79,7 +79,7 @@ def test_landmarks_are_pivoted_where_all_rows_drawn_are_of_one_class(monkeypatch
 
 
 def test_where_no_svm_can_be_reduced_is_said() -> None:
-    for kernel in ("linear", "sigmoid", "precomputed"):
+    for kernel in ("linear", "sigmoid"):
         with pytest.raises(UsageError, match=f"--landmarks reduced: for the {kernel} kernel"):
             fit(in_bands(), replace(REDUCED, kernel=kernel))
     with pytest.raises(UsageError, match="--landmarks reduced: with a negative -r the polynomial kernel may be indefinite"):
