@@ -89,6 +89,7 @@ SHARED = {
         "newton_ascent",
         "newton_point",
         "newton_samples",
+        "newton_state",
         "pegasos_linear",
         "pegasos_stream",
         "perceptron_stream",

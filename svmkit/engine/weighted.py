@@ -127,7 +127,7 @@ class SetGram:
 
     def __init__(self, rows: Rows, weights: Floats) -> None:
         self._rows, self._weights = rows, weights
-        self._inside = np.zeros(rows.n, dtype=bool)
+        self.inside = np.zeros(rows.n, dtype=bool)
         self._sum, self._peak = np.zeros((0, 0)), np.zeros(0)
         self._rounded = 0.0  # Σ weights_i ‖x_i‖² of what came to the sum, or went, in float32
 
@@ -136,7 +136,7 @@ class SetGram:
 
         In float32 where what that rounds is little beside I. Leavable: the set is then the one before.
         """
-        changed, most = np.flatnonzero(inside != self._inside), _MOST_ROUNDED / s
+        changed, most = np.flatnonzero(inside != self.inside), _MOST_ROUNDED / s
         with parallel.leavable():
             few = 2 * len(changed) < np.count_nonzero(inside)
             if not (few and self._rounded <= most and self._brought_up(changed, inside[changed], most)):
@@ -144,9 +144,13 @@ class SetGram:
                 self._sum = weighted_gram(rows, weights, np.float32 if squares <= most else np.float64)
                 self._rounded = squares if squares <= most else 0.0
                 self._peak = self._sum.diagonal().copy()
-        self._inside = inside
+        self.inside = inside
         scaled = s * self._sum
         return scaled.astype(np.float32) if self._rounded and float(self._sum.trace()) <= most else scaled
+
+    def renumber(self, rows: Rows, weights: Floats, inside: Bools) -> None:
+        """Goes on with other ``rows``, among them those of the set, which are where ``inside``."""
+        self._rows, self._weights, self.inside = rows, weights, inside
 
     @np.errstate(over="ignore", invalid="ignore")
     def _brought_up(self, changed: Ints, came: Bools, most: float) -> bool:

@@ -6,7 +6,8 @@ Solves    min  ½‖w‖² + Σ C_i max(0, z_i),  z_i = 1 − y_i (⟨w, x_i⟩ 
 Rounds    around a centre α′ = C∘a′ the minimum over w, b of  ½‖w‖² + Σ C_i max {a z_i − (a − a′_i)²/2s : 0 ≤ a ≤ 1},  the loss
           smoothed over a width of 1/s, at a_i = clip(a′_i + s z_i, 0, 1), which are the next centre; and s doubles.
           Where rows are far more than features, the first rounds take a sample of them, the next a larger one; else they
-          begin where ten visits to each row by dual coordinate ascent lead, if that is near the optimum
+          begin where ten visits to each row by dual coordinate ascent lead, if that is near the optimum. Later rounds step on
+          the rows within 8/s of where the loss bends, and look at all where that has ended
 Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: (I + XᵀΘX) Δw + XᵀΘ1 Δb = …, 1ᵀΘX Δw + 1ᵀΘ1 Δb
           = …, solved for as many unknowns as there are features, or such rows where they are fewer; along it the smoothed loss
           is a parabola by pieces, and the length makes its slope small
@@ -20,13 +21,12 @@ Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit.certificate import kkt_violation
-from svmkit.data import Floats, Ints, Rows
+from svmkit.data import Floats
 from svmkit.engine import linear
 from svmkit.engine.smoothed import look, slope
 from svmkit.engine.weighted import SetGram, rows_with_weight, solve_weighted
@@ -36,6 +36,7 @@ from svmkit.solvers.base import needs_map
 from svmkit.solvers.newton_ascent import near_optimum
 from svmkit.solvers.newton_point import Point, point_at
 from svmkit.solvers.newton_samples import Part, samples
+from svmkit.solvers.newton_state import State, bring_back, set_aside, turn_to
 from svmkit.trace import Progress
 
 SUMMARY = "augmented Lagrangian: the exact optimum of linear problems with few features, so after a map for any kernel"
@@ -45,8 +46,8 @@ BIASES: tuple[Bias, ...] = ("free", "none")
 
 #: With more features than this a step's d³ multiplications no longer pay.
 MOST_FEATURES = 4096
-#: The first s, where the loss is smoothed over margins two apart; and that where dual coordinate ascent leads near the optimum.
-_FIRST_S, _ASCENT_S = 0.5, 8.0
+#: The s where dual coordinate ascent leads near the optimum.
+_ASCENT_S = 8.0
 #: By so much s grows each round, up to the second number / eps, no eps below the third: what violates KKT by more is rounding.
 _GROWTH, _LARGEST_S, _LEAST_EPS = 2.0, 1e4, 1e-20
 #: After how many steps on a sample the next one takes over, wherever s is; and after how many nothing is gained any more.
@@ -91,65 +92,6 @@ def supports(problem: Problem) -> str | None:
     return None
 
 
-@dataclass
-class State:
-    """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them; w's place 0 is unused.
-
-    ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then.
-    ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i for ``alpha``, that of the last step. ``closed`` violates KKT least of all
-    so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has shown it;
-    ``kept``: of the w and b there, those of the least primal objective, which is the first. ``promised``: by how much the
-    round's last step was to lower the smoothed loss; ``small``: its steps that promised next to nothing.
-    """
-
-    problem: Problem
-    eps: float
-    used: Ints
-    rows: Rows
-    y: Floats
-    upper: Floats
-    names: NDArray[np.int32]
-    wider: list[tuple[float, Part]]
-    gram: SetGram
-    w: Floats
-    b: float
-    products: Floats
-    centre: Floats
-    alpha: Floats
-    folded: Floats
-    s: float = _FIRST_S
-    most_s: float = inf
-    promised: float = inf
-    small: int = 0
-    closed: Point | None = None
-    kept: tuple[float, Floats, float] | None = None
-    steps: int = 0
-    turned: int = 0
-    evaluations: int = 0
-    violation: float = nan
-    done: bool = False
-    stalled: bool = False
-
-    @property
-    def free(self) -> bool:
-        """Whether there is a b."""
-        return self.problem.bias == "free"
-
-    def dots(self, w: Floats) -> Floats:
-        """⟨w, x_i⟩ of each row of the part, counted."""
-        self.evaluations += self.rows.n
-        return linear.dots(self.rows, w)
-
-    def fold(self, weights: Floats) -> Floats:
-        """Σ weights_i x_i, with a place for every feature number."""
-        return linear.fold(self.rows, weights, self.rows.n_features + 1)
-
-    def pulled(self) -> Floats:
-        """a′ + s z, which is a where it lies between 0 and 1."""
-        pulled: Floats = self.centre + self.s * (1.0 - self.y * (self.products + self.b))
-        return pulled
-
-
 def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """A fresh state, on a sample by ``seed`` where rows are far more than features; w and α are 0, or near the optimum."""
     used = np.flatnonzero(problem.upper > 0)
@@ -192,7 +134,7 @@ def advance(state: State, budget: int) -> Progress:
     while state.steps < last and not (state.done or state.stalled):
         _step(state)
         if state.wider and _is_over(state):
-            _turn_to(state, *state.wider.pop(0))
+            turn_to(state, *state.wider.pop(0))
     return Progress(
         steps=state.steps,
         kernel_evaluations=state.evaluations,
@@ -206,18 +148,18 @@ def advance(state: State, budget: int) -> Progress:
 def solution(state: State) -> Solution:
     """w, or where rounding has shown that of the least primal objective, as one row, with α; stalled, the least violating."""
     ended = state.closed if state.done or state.stalled else None
-    alpha = state.upper * np.clip(state.pulled(), 0.0, 1.0) if ended is None else ended.alpha
+    alpha = state.alpha_now() if ended is None else ended.alpha
     w, rho = (state.w, -state.b) if state.kept is None else (state.kept[1], -state.kept[2])
     if ended is not None and state.done:
         w, rho = ended.w, ended.rho
-    return as_one_row(w[1:], state.names, state.problem.rows.n_features, rho, _of_all(state, alpha))
+    return as_one_row(w[1:], state.names, state.problem.rows.n_features, rho, state.of_all(alpha))
 
 
 def nearest(state: State) -> tuple[Floats, float]:
     """The feasible α (n,) of least violation so far, and that; 0 and infinity where there is none."""
     if state.closed is None:
         return np.zeros(state.problem.n), inf
-    return _of_all(state, state.closed.alpha), state.closed.violation
+    return state.of_all(state.closed.alpha), state.closed.violation
 
 
 def primal(state: State) -> float:
@@ -228,27 +170,9 @@ def primal(state: State) -> float:
     return _primal(state, state.closed.w, -state.closed.rho, linear.dots(state.rows, state.closed.w))
 
 
-def _of_all(state: State, alpha: Floats) -> Floats:
-    found = np.zeros(state.problem.n)
-    found[state.used] = np.minimum(alpha, state.problem.upper[state.used])
-    return found
-
-
 def _is_over(state: State) -> bool:
     """Whether the sample has served."""
     return state.s >= state.wider[0][0] or state.steps >= state.turned + _SAMPLE_STEPS or state.done or state.stalled
-
-
-def _turn_to(state: State, s: float, part: Part) -> None:
-    """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
-    state.used, state.rows, state.y, state.upper = part
-    state.gram, state.closed, state.kept = SetGram(part.rows, part.upper), None, None
-    state.done = state.stalled = False
-    state.turned, state.violation, state.s = state.steps, nan, s
-    state.most_s = state.promised = inf
-    state.products = state.dots(state.w)
-    state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
-    state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)
 
 
 # --- one step -------------------------------------------------------------------------------------------------------------
@@ -259,12 +183,17 @@ def _step(state: State) -> None:
     seen = look(state.products, state.b, state.s, state.centre, state.upper, state.y, state.alpha)
     state.folded += state.fold(seen.change)  # rows that stay at a bound cost nothing
     slope_w = state.w - state.folded
-    slope_b = -seen.balance if state.free else 0.0
+    aside = state.aside
+    balance, total = (seen.balance, seen.total) if aside is None else (seen.balance + aside.balance, seen.total + aside.total)
+    slope_b = -balance if state.free else 0.0
     if _is_flat(state, seen.way, slope_w, slope_b):
         _end_round(state)
         return
     direction = _newton(state, seen.theta, slope_w, slope_b)
     if direction is None or state.steps >= MOST_STEPS:
+        if aside is not None:
+            bring_back(state, aside)
+            return
         state.centre = np.clip(seen.pulled, 0.0, 1.0)
         _close(state)
         if not state.done:
@@ -273,10 +202,11 @@ def _step(state: State) -> None:
     dw, db = direction
     promised = -float(slope_w @ dw) - slope_b * db
     along = state.dots(dw)
-    length = _length(state, seen.pulled, dw, along + db, promised)
+    along_far = 0.0 if aside is None else float(aside.folded @ dw) + aside.balance * db
+    length = _length(state, seen.pulled, dw, along + db, along_far, promised)
     promised *= length
-    lost = promised <= _ROUNDING * seen.total and not promised <= _FALLING * state.promised
-    state.small += promised <= _SMALL * seen.total
+    lost = promised <= _ROUNDING * total and not promised <= _FALLING * state.promised
+    state.small += promised <= _SMALL * total
     if lost or state.small > _MOST_SMALL or not _moves(state, length * dw, length * db, along, length):
         _end_round(state)
         return
@@ -315,10 +245,10 @@ def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tup
     return -down - db * across, db
 
 
-def _length(state: State, pulled: Floats, dw: Floats, along: Floats, fall: float) -> float:
+def _length(state: State, pulled: Floats, dw: Floats, along: Floats, along_far: float, fall: float) -> float:
     """How far to go from where the slope is −``fall``: 1, or as far as leaves little of it, by doubling until the loss rises
     and then where a straight line between the slopes at both ends is 0, or not too near to either; 0 where it rises at once."""
-    across, own = float(state.w @ dw), float(dw @ dw)
+    across, own = float(state.w @ dw) - along_far, float(dw @ dw)
     if fall <= 0.0:
         return 0.0
     low, high, length = (0.0, -fall), (inf, inf), 1.0
@@ -335,8 +265,12 @@ def _length(state: State, pulled: Floats, dw: Floats, along: Floats, fall: float
 def _end_round(state: State) -> None:
     """Moves the centre to where the round came, and looks whether that is the optimum where it seems to be.
 
-    There what steps have kept up to date is computed anew, without the rounding that they left.
+    There what steps have kept up to date is computed anew, without the rounding that they left. Of rows set aside all come back
+    first, and it is the next step that looks whether the round is over.
     """
+    if state.aside is not None:
+        bring_back(state, state.aside)
+        return
     centre = np.clip(state.pulled(), 0.0, 1.0)
     last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / max(state.eps, _LEAST_EPS))
     F, beta = state.y - state.products, state.y * state.upper * centre
@@ -354,6 +288,8 @@ def _end_round(state: State) -> None:
     else:
         state.centre = centre
     state.s *= _GROWTH
+    if not state.done:
+        set_aside(state)
 
 
 def _stay_or_go_back(state: State, gains: bool) -> None:

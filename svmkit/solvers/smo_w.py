@@ -21,7 +21,7 @@ from svmkit.data import Floats
 from svmkit.engine.monomials import Turned, count, turned
 from svmkit.features import feature_names
 from svmkit.problem import LINEAR, Kernel, Problem, Solution, of_other_rows
-from svmkit.solvers import newton
+from svmkit.solvers import newton, newton_state
 from svmkit.solvers.smo_state import State, current_beta, note, primal_of, spent, take
 from svmkit.trace import Progress
 
@@ -40,7 +40,7 @@ _MOST_MONOMIALS, _MOST_VALUES = 1024, 1 << 24
 class Way(NamedTuple):
     """Under way: newton.py's state and, of a polynomial kernel, the features it works on and how many ways were before it."""
 
-    steps: newton.State
+    steps: newton_state.State
     monomials: Turned | None
     before: int
 

@@ -16,7 +16,7 @@ from svmkit.data import Floats, Rows, dense_rows
 from svmkit.engine import linear
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
-from svmkit.solvers import newton, newton_point, newton_samples
+from svmkit.solvers import newton, newton_point, newton_samples, newton_state
 from svmkit.solvers.base import run
 from svmkit.trace import Status
 
@@ -66,7 +66,7 @@ def test_ascent_first_leads_to_the_same_optimum(
     case = weighted(n, d, bias, C)
     state = newton.start(case, newton.Options(), 1e-6, 0)
     assert state.w.any() == state.centre.any() == near
-    assert state.s == (newton._ASCENT_S if near else newton._FIRST_S)
+    assert state.s == (newton._ASCENT_S if near else newton_state.FIRST_S)
     assert 0.0 <= state.centre.min() <= state.centre.max() <= 1.0
     w = state.rows.to_dense()[:, 1:].T @ (case.y * case.upper * state.centre)
     assert state.w[1:] == pytest.approx(w, rel=1e-9, abs=1e-12)
@@ -369,7 +369,7 @@ def test_what_was_kept_of_a_sample_is_no_end_of_all_rows() -> None:
     newton._keep(state)
     newton._close(state)
     s, part = state.wider.pop(0)
-    newton._turn_to(state, s, part)
+    newton_state.turn_to(state, s, part)
     assert (state.kept, state.closed, state.s) == (None, None, s)
     assert np.isnan(newton.advance(state, 0).violation)
     assert newton.solution(state).rho == -state.b

@@ -12,7 +12,7 @@ from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, dense_rows
 from svmkit.engine import weighted as equations
 from svmkit.problem import LINEAR, Bias, Kernel, Problem
-from svmkit.solvers import newton
+from svmkit.solvers import newton, newton_state
 from svmkit.solvers.base import run
 
 
@@ -57,7 +57,7 @@ def test_a_newton_step_solves_all_equations(n: int, d: int, bias: Bias) -> None:
         step = np.append(found[0][1:], found[1])[: len(slope)]
         assert step == pytest.approx(np.linalg.solve(H, -slope), rel=1e-8, abs=1e-10)
         newton.advance(state, 1)
-    assert state.s > newton._FIRST_S
+    assert state.s > newton_state.FIRST_S
 
 
 def test_where_no_row_bends_the_loss_b_goes_as_if_one_did() -> None:
@@ -117,10 +117,10 @@ def test_a_step_is_as_long_as_the_smoothed_loss_falls() -> None:
         down = -np.sign(slopes(state, w, b)) * size * rng.uniform(0.5, 1.5, 4)
         along = state.rows.to_dense()[:, 1:] @ down[:3] + down[3]
         before = slopes(state, w, b) @ down
-        length = newton._length(state, state.pulled(), np.append(0.0, down[:3]), along, -before)
+        length = newton._length(state, state.pulled(), np.append(0.0, down[:3]), along, 0.0, -before)
         left = slopes(state, w + length * down[:3], b + length * down[3]) @ down
         assert abs(left) <= 0.1 * abs(before) + 1e-4
-        assert newton._length(state, state.pulled(), np.append(0.0, -down[:3]), -along, before) == 0.0
+        assert newton._length(state, state.pulled(), np.append(0.0, -down[:3]), -along, 0.0, before) == 0.0
 
 
 def test_few_rows_between_the_bounds_are_copied_and_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
