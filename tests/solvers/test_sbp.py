@@ -194,7 +194,7 @@ def test_few_rows_kept_change_only_the_count(bias: Bias) -> None:
     assert some_kept.kernel_evaluations <= few.engine.evaluations
 
 
-@pytest.mark.parametrize(("cache_mb", "batch", "rows"), [(0.01, 4, 8), (1e-6, 4, 4), (1e-6, 1, 1), (100.0, 4, 364)])
+@pytest.mark.parametrize(("cache_mb", "batch", "rows"), [(12_000 / 2**20, 4, 10), (1e-6, 4, 4), (1e-6, 1, 1), (100.0, 4, 364)])
 def test_rows_kept_fit_the_memory_but_for_those_of_a_batch(cache_mb: float, batch: int, rows: int) -> None:
     """300 float32 values each; where there is room, all 300 and 64 more."""
     state = sbp.start(asked(300, "none"), sbp.Options(batch=batch, cache_mb=cache_mb), 1e-12, 0)
