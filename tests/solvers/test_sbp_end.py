@@ -44,3 +44,14 @@ def test_kernel_values_out_of_the_range_of_float32_are_kept_as_they_are(scale: f
         sbp.advance(state, EVERY)
         found.append(sbp.solution(state).expansion(case.rows)[1] * s**2)
     assert found[1] == pytest.approx(found[0], rel=1e-4, abs=1e-5 * np.abs(found[0]).max())
+
+
+@pytest.mark.parametrize("rows", [126, 127, 128, 129])
+def test_rows_evaluated_together_need_not_fill_those_kept(rows: int) -> None:
+    """They are 64, so that the last of those kept stay unused, but for 128."""
+    case = unbiased(300, 2.0)
+    few, all_kept = (sbp.start(case, sbp.Options(cache_mb=mb), 1e-12, 0) for mb in (rows * 300 * 4 / 2**20, 100.0))
+    assert len(few.K) == rows
+    sbp.advance(few, 600)
+    sbp.advance(all_kept, 600)
+    assert sbp.solution(few).coef == pytest.approx(sbp.solution(all_kept).coef, rel=1e-9)
