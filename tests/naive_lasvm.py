@@ -74,11 +74,11 @@ class Naive:
 
     def process(self, k: int) -> None:
         i, j = self.extremes()
-        if k in self.S or self.upper[k] == 0:
+        if k in self.S:
             return
         self.used += len(self.S)
-        if (j if self.y[k] > 0 else i) is None and len(self.S) >= 5:
-            return  # more of one class than anything can be learned from
+        if self.upper[k] == 0 or ((j if self.y[k] > 0 else i) is None and len(self.S) >= 5):
+            return  # nothing to learn, or more of one class than anything can be learned from
         self.S.append(k)
         self.step(*((k, j) if self.y[k] > 0 else (i, k)))
 

@@ -272,7 +272,7 @@ def _enter(
     """The first half of PROCESS: staged example p joins S, and FIRST, SECOND are the pair it makes (−1: none)."""
     counts[FIRST], counts[SECOND] = -1, -1
     examples[RESPONSE, p] = nan
-    if examples[EXAMPLE_C, p] <= 0.0 or slot_of[staged[EXAMPLE_ROW, p]] >= 0:
+    if slot_of[staged[EXAMPLE_ROW, p]] >= 0:
         return
     response = _dot(stage[p], reals[ALPHA], counts[TOP])
     counts[EVALUATIONS] += counts[SIZE]
@@ -280,7 +280,7 @@ def _enter(
         examples[RESPONSE, p] = response + _threshold(counts, numbers)
     y = examples[EXAMPLE_LABEL, p]
     partner = counts[TOP_LOW] if y > 0.0 else counts[TOP_UP]
-    if partner < 0 and counts[SIZE] >= _SEEDS:
+    if examples[EXAMPLE_C, p] <= 0.0 or (partner < 0 and counts[SIZE] >= _SEEDS):
         return
     g = y - response
     s = join(p, g, stage, Q, first, examples, staged, reals, slots, slot_of, counts)

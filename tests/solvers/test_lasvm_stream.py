@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,19 @@ def test_a_stream_of_one_class_keeps_few_and_then_learns_the_other() -> None:
     assert f[0] == 0
     assert (f[1:150] == 1.0).all()
     assert (np.sign(lasvm.solution(state).coef) == -1).any()
+
+
+def test_examples_of_no_weight_are_answered_and_join_nothing() -> None:
+    """They are answered by what the others have taught, and a step goes on with those."""
+    case = named("300 rows, rbf")
+    case = replace(case, upper=np.where(np.arange(case.n) % 3 == 1, 0.0, case.upper))
+    naive = Naive(kernel_matrix(case), case.y, case.upper)
+    state, f = stream_of(case, 50)
+    for k in range(case.n):
+        assert f[k] == pytest.approx(naive.f([k])[0] if naive.S else 0.0, rel=1e-7, abs=1e-9)
+        deque(naive.learn(k), 0)
+    assert sorted(state.place.tolist()) == sorted(naive.S)
+    assert lasvm.progress(state).kernel_evaluations == naive.used
 
 
 def test_alpha_that_only_rounding_keeps_from_its_bound_is_at_it() -> None:
