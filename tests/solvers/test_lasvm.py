@@ -178,6 +178,14 @@ def test_no_cost_is_too_large_for_separable_data() -> None:
         np.testing.assert_allclose(huge.coef, few.coef, rtol=1e-9)
 
 
+def test_a_step_between_near_points_goes_all_the_way() -> None:
+    """Their curvature is 4e-8: small, and yet known."""
+    case = problem(np.array([[1e-4], [-1e-4]]), np.array([1.0, -1.0]), Kernel(LINEAR), 1e12)
+    state = lasvm.start(case, lasvm.Options(finish=False), EPS, 0)
+    lasvm.advance(state, EVERY)
+    assert beta(case, lasvm.solution(state)) == pytest.approx([5e7, -5e7], rel=1e-9)
+
+
 def test_labels_come_back_in_any_order_and_for_any_row() -> None:
     """A run of chosen rows is repeated by learning the same rows again; the one that was chosen comes first."""
     case = named("300 rows, rbf")
