@@ -4,10 +4,12 @@ saved.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -20,6 +22,8 @@ Handler = Callable[[int, FrameType | None], Any]
 
 #: When a signal that was ignored comes again: not before the callback has ended, which would ignore this one, too.
 _AGAIN_S = 0.05
+#: How soon the same signal is the same wish: ``timeout`` sends its own to the command, then to the group that it is of.
+_ECHO_S = 0.1
 
 _NOTICE = b"\nsvmkit: stopping; the model so far, if there is one, will be saved (once more: stop at once, save nothing)\n"
 
@@ -38,17 +42,41 @@ def handling(handler: Handler) -> Iterator[None]:
             signal.signal(signum, before)
 
 
-class Stop:
-    """A handler that raises KeyboardInterrupt, and knows which signal it was, 0 for none.
-
-    What it cuts short may make another error of that: extension modules that are being loaded do.
-    """
+class Heard:
+    """The latest signal, 0 for none."""
 
     signum = 0
+    _at = -math.inf
+
+    def hear(self, signum: int) -> bool:
+        """Takes note of a signal; False where it is but the echo of one."""
+        now = time.monotonic()
+        if signum == self.signum and now - self._at < _ECHO_S:
+            return False
+        self.signum, self._at = signum, now
+        return True
+
+    def forget(self) -> None:
+        """What comes next is no echo."""
+        self._at = -math.inf
+
+
+class Stop(Heard):
+    """A handler that raises KeyboardInterrupt, and knows which signal it was.
+
+    What it cuts short may make another error of that: extension modules that are being loaded do. Once the command is ``over``,
+    where nobody awaits a KeyboardInterrupt any more, a signal ends the process as it ends any other.
+    """
+
+    over = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        self.signum = signum
-        raise KeyboardInterrupt
+        if not self.hear(signum):
+            return
+        if not self.over:
+            raise KeyboardInterrupt
+        signal.signal(signum, signal.SIG_DFL)
+        os.kill(os.getpid(), signum)
 
 
 @contextmanager
@@ -61,6 +89,7 @@ def stopping() -> Iterator[Stop]:
 
     def again(lost: Any) -> None:
         if isinstance(lost.exc_value, KeyboardInterrupt):
+            stop.forget()
             threading.Timer(_AGAIN_S, os.kill, (os.getpid(), stop.signum)).start()
         else:
             usual(lost)
@@ -73,12 +102,11 @@ def stopping() -> Iterator[Stop]:
         sys.unraisablehook = usual
 
 
-class Interrupts:
+class Interrupts(Heard):
     """Inside ``with Interrupts() as stop:`` the first signal only makes ``stop.interrupted()`` true."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.signum = 0
         self._before: dict[int, Any] = {}
         self._handling = handling(self._handle)
 
@@ -102,11 +130,11 @@ class Interrupts:
             error.exit_code = self.exit_code
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if self.signum and signum in REPEATED:
+        first = not self.signum
+        if (not first and signum in REPEATED) or not self.hear(signum):
             return
-        if self.signum:
+        if not first:
             self._before[signum](signum, frame)
-        self.signum = signum
         if not self.quiet:
             with suppress(OSError):  # full, or its reader has gone
                 os.write(2, _NOTICE)  # stderr's buffer may be in use by the code that the signal cut into

@@ -106,8 +106,11 @@ def guarded(action: Callable[[], Any]) -> int:
 
 def _exit_code(action: Callable[[], Any], stop: Stop) -> int:
     try:
-        code = int(action() or 0)
-        sys.stdout.flush()
+        try:
+            code = int(action() or 0)
+            sys.stdout.flush()
+        finally:
+            stop.over = True
         return code
     except click.ClickException as error:
         vars(error)["message"] = streams.shown(error.message)  # click calls it final, and has no other way

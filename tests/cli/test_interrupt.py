@@ -92,7 +92,7 @@ def test_the_model_so_far_is_saved_where_nobody_hears_of_it(tmp_path: Path) -> N
 def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
     """The signal comes twice before the solver can look: nothing is written, whatever was there stays."""
     script = """
-import os, signal, sys
+import os, signal, sys, time
 from svmkit.cli.interrupt import Interrupts, stopping
 from svmkit.cli.main import guarded
 from svmkit.errors import Abandoned
@@ -100,6 +100,7 @@ def action():
     with Interrupts() as stop:
         os.kill(os.getpid(), signal.{first})
         assert stop.interrupted()
+        time.sleep(0.2)
         os.kill(os.getpid(), signal.{second})
         print("not reached")
 sys.exit(guarded(action))
@@ -114,6 +115,50 @@ sys.exit(guarded(action))
         )
         assert (done.returncode, done.stdout) == (code, "")
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_the_same_signal_at_once_is_an_echo(signum: int) -> None:
+    """``timeout`` sends its signal to the command, then to the group that it is of."""
+
+    saved = []
+
+    def action() -> int:
+        with Interrupts(quiet=True) as stop:
+            os.kill(os.getpid(), signum)
+            assert stop.interrupted()
+            os.kill(os.getpid(), signum)
+            saved.append("the model")
+            return stop.exit_code
+
+    assert guarded(action) == 128 + signum
+    assert saved
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "tool_code"), [("SIGTERM", 143, 1), ("SIGINT", -signal.SIGINT, -signal.SIGINT)], ids=["echo", "another"]
+)
+def test_a_signal_while_the_end_is_told_makes_no_traceback(second: str, code: int, tool_code: int) -> None:
+    """An echo of the first changes nothing; another ends the process as it ends any other."""
+    script = """
+import os, signal, sys
+from svmkit.cli import main, streams
+from svmkit.cli.compat import tool
+def told_and_signalled(tell):
+    def wrapped(*lines):
+        tell(*lines)
+        os.kill(os.getpid(), signal.{second})
+    return wrapped
+main.streams.tell = told_and_signalled(streams.tell)
+tool.warn = told_and_signalled(tool.warn)
+stopped = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(main.guarded(stopped) if sys.argv[1] == "svmkit" else tool.run_tool("svm-train", "", stopped, []))
+"""
+    for name, says, expected in (("svmkit", "stopped", code), ("svm-train", "interrupted", tool_code)):
+        done = subprocess.run(
+            [sys.executable, "-c", script.format(second=second), name], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr.lstrip()) == (expected, "", f"{name}: {says} before it was done\n")
 
 
 def test_cross_validation_reports_no_accuracy_when_stopped(tmp_path: Path) -> None:

@@ -33,8 +33,11 @@ def run_tool(name: str, usage: str, body: Callable[[list[str]], None], argv: lis
 
 def _exit_code(name: str, usage: str, action: Callable[[], None], stop: Stop) -> int:
     try:
-        action()
-        _flush()
+        try:
+            action()
+            _flush()
+        finally:
+            stop.over = True
         return 0
     except Usage as error:
         return _show_usage(error.complaint, usage)
