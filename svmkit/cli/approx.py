@@ -152,6 +152,10 @@ def command(
         return
     if config.kernel == "precomputed":
         raise UsageError("-t 4: a precomputed kernel has no vectors to map")
+    if config.map is not None:
+        from svmkit import maps
+
+        maps.check(config.map, config.kernel)
     if report:
         if output is not None:
             raise UsageError("--report writes no OUTPUT; its picture goes to --picture FILE")

@@ -274,6 +274,13 @@ def test_what_does_not_go_together_is_refused(args: tuple[str, ...], why: str, d
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
+@pytest.mark.parametrize("mode", [(), ("--report",)])
+def test_a_kernel_that_has_no_such_map_is_refused_before_the_data_are_read(mode: tuple[str, ...], tmp_path: Path) -> None:
+    done = svmkit("approx", *mode, "--map", "fourier", "-t", "1", tmp_path / "not there")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "only the rbf kernel" in done.stderr
+
+
 def test_a_report_has_no_output_file(data: Path, tmp_path: Path) -> None:
     assert "--picture" in svmkit("approx", "--report", data, tmp_path / "x").stderr
 
