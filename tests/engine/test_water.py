@@ -73,6 +73,19 @@ def test_draws_fall_where_the_water_is(basins: int, weighted: bool, nu: float) -
     assert scipy.stats.chisquare(seen[wet], 5_000 * chances[wet]).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("basins", [1, 2])
+def test_where_rounding_leaves_all_dry_the_lowest_is_drawn(basins: int) -> None:
+    state = Still(basins, weighted=True, nu=0.5)
+    classes = [slice(0, N)] if basins == 1 else [slice(0, POSITIVES), slice(POSITIVES, N)]
+    lowest = {part.start + int(state.c[part].argmin()) for part in classes}
+    seen = set()
+    for _ in range(20):
+        state.numbers[[level.EDGE, level.EDGE_NEGATIVE]] = state.c.min() - 1e-9
+        assert state.draw(1) == 1
+        seen.add(int(state.drawn[0]))
+    assert seen == lowest
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_the_foretold_are_those_drawn(batch: int) -> None:
     """The first of them that have no row, each once, as many as there is room for; and steps end before the first of them."""
