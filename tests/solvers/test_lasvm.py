@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from naive_lasvm import EPS, Naive, beta, naive_run
 from oracle import beta_of, kernel_matrix
-from zoo import named, points, problem
+from zoo import named, noisy, points, problem
 
 from svmkit import solvers
 from svmkit.data import Rows
-from svmkit.engine import rng, support
+from svmkit.engine import rng, slots, support
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem, Stream
@@ -176,6 +176,25 @@ def test_no_cost_is_too_large_for_separable_data() -> None:
     for huge in others:
         np.testing.assert_array_equal(huge.origin, few.origin)
         np.testing.assert_allclose(huge.coef, few.coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize("cache_mb", [100.0, 0.02])
+def test_rows_of_members_that_leave_are_free_again(cache_mb: float) -> None:
+    """Each row of the store is free or of a member, which knows it."""
+    case = noisy(400, C=10.0)
+    state = lasvm.start(case, lasvm.Options(cache_mb=cache_mb, finish=False, epochs=2), EPS, 0)
+    left = 0
+    while not lasvm.advance(state, 10).ended:
+        support = state.support
+        members = set(support.slot_of[support.slot_of >= 0].tolist())
+        owner = support.kept[slots.OWNER]
+        rows = np.flatnonzero(owner >= 0)
+        free = support.kept[slots.FREE_ROW, : support.counts[slots.N_FREE_ROWS]]
+        assert sorted([*rows.tolist(), *free.tolist()]) == list(range(len(support.K)))
+        assert set(owner[rows].tolist()) <= members
+        assert (support.slots[slots.PLACE, owner[rows]] == rows).all()
+        left = max(left, int(support.counts[slots.TOP]) - len(members))
+    assert left > 0
 
 
 def test_a_step_between_near_points_goes_all_the_way() -> None:
