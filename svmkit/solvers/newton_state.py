@@ -26,11 +26,13 @@ FIRST_S = 0.5
 _NEAR = 8.0
 #: Near rows are copied, so they must be at most one in so many; and all rows of so many values that looking at them takes time.
 _FEW, _MANY_VALUES = 4, 1 << 22
+#: By so large a share of itself the smoothed loss may have risen where it is but rounded.
+_ROUNDED = 2.0**-40
 
 
 class Aside(NamedTuple):
     """All rows, while those numbered ``near`` are worked on: what there was of them; and of the others Σ y_i α_i x_i (d + 1,),
-    yᵀα and Σα, which stay as they are."""
+    yᵀα and Σα, which stay as they are. ``loss``: the smoothed loss of all with w, b and ``products`` as they were."""
 
     near: Ints
     part: Part
@@ -39,6 +41,10 @@ class Aside(NamedTuple):
     folded: Floats
     balance: float
     total: float
+    w: Floats
+    b: float
+    products: Floats
+    loss: float
 
 
 @dataclass
@@ -100,6 +106,12 @@ class State:
         pulled: Floats = self.centre + self.s * (1.0 - self.y * (self.products + self.b))
         return pulled
 
+    def loss(self) -> float:
+        """The smoothed loss of the rows worked on, with ½‖w‖²."""
+        lacks = 1.0 - self.y * (self.products + self.b)
+        a = np.clip(self.centre + self.s * lacks, 0.0, 1.0)
+        return 0.5 * float(self.w @ self.w) + float(self.upper @ (a * lacks - (a - self.centre) ** 2 / (2.0 * self.s)))
+
     def alpha_now(self) -> Floats:
         """α by w and b; of rows set aside what it was."""
         now = self.upper * np.clip(self.pulled(), 0.0, 1.0)
@@ -136,17 +148,22 @@ def set_aside(state: State) -> None:
     near = np.flatnonzero(is_near)
     if not 0 < _FEW * len(near) <= n:
         return
+    loss = state.loss()
     part, far, alpha = Part(state.used, state.rows, state.y, state.upper), np.where(is_near, 0.0, state.alpha), state.alpha
     state.used, state.rows, state.y, state.upper = part.take(near, 1.0)
     centre = state.centre
+    before = state.w, state.b, state.products, loss
     state.products, state.centre, state.alpha = state.products[near], centre[near], alpha[near]
     state.gram.renumber(state.rows, state.upper, state.gram.inside[near])
     folded = state.folded - state.fold(state.y * state.alpha)
-    state.aside = Aside(near, part, centre, alpha, folded, float((part.y * far).sum()), float(far.sum()))
+    state.aside = Aside(near, part, centre, alpha, folded, float((part.y * far).sum()), float(far.sum()), *before)
 
 
 def bring_back(state: State, aside: Aside) -> None:
-    """Goes on with all rows, from w."""
+    """Goes on with all rows, from w; or, where these show that it is worse than it was, from what it was.
+
+    A row set aside counts as if its loss went on straight, so where one bends it, what steps on the others gain may be lost.
+    """
     inside = np.zeros(len(aside.alpha), dtype=bool)
     inside[aside.near] = state.gram.inside
     aside.alpha[aside.near] = state.alpha
@@ -154,3 +171,5 @@ def bring_back(state: State, aside: Aside) -> None:
     state.centre, state.alpha, state.products = aside.centre, aside.alpha, state.dots(state.w)
     state.gram.renumber(state.rows, state.upper, inside)
     state.aside = None
+    if not state.loss() <= aside.loss + _ROUNDED * abs(aside.loss):
+        state.w, state.b, state.products = aside.w, aside.b, aside.products

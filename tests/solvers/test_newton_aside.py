@@ -111,6 +111,40 @@ def test_a_step_is_as_long_as_the_loss_of_all_rows_falls(bias: Bias, monkeypatch
     assert seen > 5
 
 
+@pytest.mark.parametrize("longer", [1.0, 50.0])
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_what_steps_lose_on_rows_set_aside_is_taken_back(bias: Bias, longer: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that go far too long are gain where only the rows near count; all rows then go on from where they began."""
+    from_few_rows(monkeypatch, 8.0)
+    state = newton.start(weighted(300, 4, bias, 100.0), newton.Options(), 1e-6, 0)
+    while state.aside is None:
+        newton.advance(state, 1)
+    aside = state.aside
+    newton.advance(state, 1)
+    assert state.aside is aside
+    state.w, state.b = aside.w + longer * (state.w - aside.w), aside.b + longer * (state.b - aside.b)
+    w, b = state.w, state.b
+    newton_state.bring_back(state, aside)
+    before, after = smoothed_loss(state, aside.w[1:], aside.b), smoothed_loss(state, w[1:], b)
+    assert aside.loss == pytest.approx(before, rel=1e-12)
+    assert (after > before) == (longer > 1)
+    assert (state.w is (aside.w if longer > 1 else w), state.b) == (True, aside.b if longer > 1 else b)
+    assert state.products == pytest.approx(state.rows.to_dense()[:, 1:] @ state.w[1:], rel=1e-9, abs=1e-9)
+    assert newton.advance(state, 500).done
+
+
+def test_steps_on_few_rows_with_huge_features_lead_nowhere_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they bend the loss so little that rounding decides, the objective is far below that of w = 0, as without."""
+    from_few_rows(monkeypatch, 8.0)
+    rng = np.random.default_rng(1081)
+    for number in range(12):
+        n, scale = 528, 10.0 ** rng.uniform(7, 8)
+        X = scale * rng.standard_normal((n, 5))
+        y = np.where(X @ rng.standard_normal(5) > 0, 1.0, -1.0)
+        found = run(newton, problem(X, y, Kernel(LINEAR), 8000.0), newton.Options(), eps=1e-3)
+        assert found.certificate.primal < 0.01 * n * 8000.0, number
+
+
 def test_what_is_told_on_the_way_is_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """α of a run cut short, in the box, at its bound where a row was set aside; and the α of least violation so far."""
     from_few_rows(monkeypatch, 8.0)
