@@ -206,8 +206,9 @@ def _step(state: State) -> None:
     length = _length(state, seen.pulled, dw, along + db, along_far, promised)
     promised *= length
     lost = promised <= _ROUNDING * total and not promised <= _FALLING * state.promised
-    state.small += promised <= _SMALL * total
-    if lost or state.small > _MOST_SMALL or not _moves(state, length * dw, length * db, along, length):
+    small = promised <= _SMALL * total
+    state.small += small
+    if lost or (small and state.small > _MOST_SMALL) or not _moves(state, length * dw, length * db, along, length):
         _end_round(state)
         return
     state.promised = promised

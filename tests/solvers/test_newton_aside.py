@@ -145,6 +145,19 @@ def test_steps_on_few_rows_with_huge_features_lead_nowhere_worse(monkeypatch: py
         assert found.certificate.primal < 0.01 * n * 8000.0, number
 
 
+def test_small_steps_on_few_rows_end_no_round_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows may promise much where those near have long promised next to nothing."""
+    from_few_rows(monkeypatch, 8.0)
+    state = newton.start(weighted(300, 4, "free", 100.0), newton.Options(), 1e-6, 0)
+    while state.aside is None:
+        newton.advance(state, 1)
+    s = state.s
+    newton_state.bring_back(state, state.aside)
+    state.small = newton._MOST_SMALL + 1
+    newton.advance(state, 1)
+    assert (state.s, state.small) == (s, newton._MOST_SMALL + 1)
+
+
 def test_what_is_told_on_the_way_is_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """α of a run cut short, in the box, at its bound where a row was set aside; and the α of least violation so far."""
     from_few_rows(monkeypatch, 8.0)
