@@ -142,17 +142,16 @@ def turn_to(state: State, s: float, part: Part) -> None:
 def set_aside(state: State) -> None:
     """Goes on with the near rows, where they are few of many; of the others α is at a bound and stays there."""
     n = len(state.used)
-    if state.wider or n * state.rows.n_features < _MANY_VALUES:
+    if state.wider or len(state.rows.data) < _MANY_VALUES:
         return
     is_near = (np.abs(state.pulled() - 0.5) <= _NEAR + 0.5) | state.gram.inside
     near = np.flatnonzero(is_near)
     if not 0 < _FEW * len(near) <= n:
         return
-    loss = state.loss()
-    part, far, alpha = Part(state.used, state.rows, state.y, state.upper), np.where(is_near, 0.0, state.alpha), state.alpha
+    before = state.w, state.b, state.products, state.loss()
+    part, centre, alpha = Part(state.used, state.rows, state.y, state.upper), state.centre, state.alpha
+    far = np.where(is_near, 0.0, alpha)
     state.used, state.rows, state.y, state.upper = part.take(near, 1.0)
-    centre = state.centre
-    before = state.w, state.b, state.products, loss
     state.products, state.centre, state.alpha = state.products[near], centre[near], alpha[near]
     state.gram.renumber(state.rows, state.upper, state.gram.inside[near])
     folded = state.folded - state.fold(state.y * state.alpha)
