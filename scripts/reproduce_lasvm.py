@@ -3,7 +3,8 @@
 Parameters are those of the paper's Figure 7, but γ = 0.0078 on USPS, whose features here lie in [−1, 1]. Sets without a test
 file are cut by one fixed permutation. Figures are means over orders of the examples; "exact" is svmkit's smo to 1e-3. An error
 counts as the exact one's where it lies above it by at most 0.25 points or two standard errors of the mean. Kernel evaluations
-are held against those of the authors' program, counted on the same files (5 % allowed). Seconds are of the processor, which a
+are held against those of the authors' program, counted on the same files (5 % allowed). Each table also has the pass that keeps
+members with α = 0 up to KEPT beyond violating, which the paper has not. Seconds are of the processor, which a
 busy machine lengthens less; they leave out reading. Selection is judged as the paper does it: at each mark the state is set
 aside, finished, measured, and taken up again.
 """
@@ -37,6 +38,10 @@ CACHE_MB = 1000.0
 POINTS, EVALUATIONS = 0.25, 1.05
 #: The share of the exact solution's support vectors within which active selection reaches its error.
 FEW = 0.3
+#: Option keep_within of the other pass.
+KEPT = 0.5
+#: The stream of random numbers that turns labels: one that no order of the examples is drawn from.
+_LABELS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def task_of(case: Case, most: int | None) -> Task:
         train, test = whole, read_dataset(str(public(case.test)))
     train, test = (part.take(np.arange(min(part.n, most or part.n))) for part in (train, test))
     y = np.where(case.positive(train.y), 1.0, -1.0)
-    turned = permutation(2, 0, train.n)[: int(case.noise * train.n)]
+    turned = permutation(2, _LABELS, train.n)[: int(case.noise * train.n)]
     y[turned] *= -1.0
     rows, test_rows = (part.rows._replace(data=part.rows.data * case.scale) for part in (train, test))
     problem = Problem(rows, y, np.full(train.n, float(case.C)), Kernel(RBF, case.gamma))
@@ -171,7 +176,7 @@ def by_svm_train(task: Task, case: Case) -> Outcome | None:
 
 
 def table_rows(case: Case, task: Task, orders: int, peer: bool) -> Iterator[Sequence[str]]:
-    """svm-train, smo, LASVM×1, and LASVM before its finishing."""
+    """svm-train, smo, LASVM×1, LASVM before its finishing, and LASVM×1 that keeps more."""
     head = (case.name, f"{task.problem.n}/{len(task.test_y)}", f"{case.C:g}", f"{case.gamma:g}")
 
     def row(name: str, paper: tuple[float, int, float] | None, found: Sequence[Outcome], *judged: str) -> Sequence[str]:
@@ -183,15 +188,21 @@ def table_rows(case: Case, task: Task, orders: int, peer: bool) -> Iterator[Sequ
 
     libsvm = by_svm_train(task, case) if peer else None
     exact = outcome("smo", task)
-    once = [outcome("lasvm", task, seed, cache_mb=CACHE_MB) for seed in range(orders)]
-    raw = [outcome("lasvm", task, seed, cache_mb=CACHE_MB, finish=False) for seed in range(orders)]
+
+    def over_orders(**options: Any) -> list[Outcome]:
+        return [outcome("lasvm", task, seed, cache_mb=CACHE_MB, **options) for seed in range(orders)]
+
+    def few(found: Sequence[Outcome]) -> str:
+        return "" if case.authors is None else verdict(mean(found).evaluations <= EVALUATIONS * 1e6 * case.authors)
+
+    once, raw, keeping = over_orders(), over_orders(finish=False), over_orders(keep_within=KEPT)
     if libsvm is not None:
         yield row("svm-train", case.paper.exact, [libsvm], "", "")
     yield row("smo", None if libsvm else case.paper.exact, [exact], "", "")
-    few = "" if case.authors is None else verdict(mean(once).evaluations <= EVALUATIONS * 1e6 * case.authors)
-    yield row("lasvm×1", case.paper.once, once, verdict(near(once, exact.error)), few)
+    yield row("lasvm×1", case.paper.once, once, verdict(near(once, exact.error)), few(once))
     yield row("lasvm×1, not finished", None, raw, "", "")
     yield finishing_row(case, head, mean(raw), mean(once))
+    yield row(f"lasvm×1, keep_within {KEPT:g}", None, keeping, verdict(near(keeping, exact.error)), few(keeping))
 
 
 def finishing_row(case: Case, head: Sequence[str], before: Outcome, after: Outcome) -> Sequence[str]:
@@ -205,7 +216,7 @@ def finishing_row(case: Case, head: Sequence[str], before: Outcome, after: Outco
 
 # --- Figures 11 to 15 -----------------------------------------------------------------------------------------------------
 
-MARKS = (250, 500, 1000, 2000, 3000, 4000, 5000, 7500)
+MARKS = (250, 500, 1000, 2000, 3000, 4000, 4500, 5000, 7500)
 SELECTION_COLUMNS = (
     *("set", "selection", "exact: error %", "SV", *(f"{mark} examples: error % (SV)" for mark in MARKS)),
     *("exact's error with SV", "share", "verdict"),

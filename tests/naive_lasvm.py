@@ -26,6 +26,7 @@ class Naive:
     upper: Floats
     eps: float = EPS
     budget: int = 0
+    keep_within: float = 0.0
 
     def __post_init__(self) -> None:
         self.alpha = np.zeros(len(self.y))
@@ -87,7 +88,8 @@ class Naive:
         (i, j), g = self.extremes(), self.g()
         if i is not None and j is not None:
             zeros = [s for s in self.S if self.alpha[s] == 0]
-            gone = [s for s in zeros if (g[s] >= g[i] if self.y[s] < 0 else g[s] <= g[j])]
+            beyond = {s: g[s] - g[i] if self.y[s] < 0 else g[j] - g[s] for s in zeros}
+            gone = [s for s in zeros if beyond[s] >= self.keep_within]
             if g[i] <= g[j]:
                 gone = [s for s in gone if s not in (i, j)]
             self.S = [s for s in self.S if s not in gone]

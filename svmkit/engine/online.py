@@ -27,6 +27,7 @@ from svmkit.engine.slots import (
     GRADIENT,
     HUGE,
     IDLE,
+    KEEP_WITHIN,
     LABEL,
     LATER,
     LEAST,
@@ -245,7 +246,8 @@ def _retire(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, 
 
 @helper()
 def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
-    """Members with α = 0 that cannot violate leave S, as long as it has members that α can move between.
+    """Members with α = 0 that cannot violate, and are further than KEEP_WITHIN from it, leave S, as long as it has members that
+    α can move between.
 
     Where MOST ≤ LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
     without them b would be what the example that came last made of it.
@@ -253,11 +255,12 @@ def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers
     if counts[TOP_UP] < 0 or counts[TOP_LOW] < 0:
         return
     stale, between = False, numbers[MOST] <= numbers[LEAST]
+    above, below = numbers[MOST] + numbers[KEEP_WITHIN], numbers[LEAST] - numbers[KEEP_WITHIN]
     for at in range(counts[N_ZEROS] - 1, -1, -1):
         s = slots[ZEROS, at]
         g, y = reals[GRADIENT, s], reals[LABEL, s]
         extreme = s == counts[TOP_UP] or s == counts[TOP_LOW]
-        if ((y < 0.0 and g >= numbers[MOST]) or (y > 0.0 and g <= numbers[LEAST])) and not (between and extreme):
+        if ((y < 0.0 and g >= above) or (y > 0.0 and g <= below)) and not (between and extreme):
             stale = stale or extreme
             leave(s, reals, slots, kept, slot_of, counts)
     if stale:

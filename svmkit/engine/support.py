@@ -58,12 +58,14 @@ class SupportSet:
     for each row its slot, or −1.
     """
 
-    def __init__(self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float, budget: int) -> None:
+    def __init__(
+        self, engine: Engine, cache_mb: float, most: int | None, eps: float, delta_max: float, keep_within: float, budget: int
+    ) -> None:
         """An empty set; kernel values come from ``engine``, and ``cache_mb`` MiB of those among members are kept.
 
         ``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave. A pair that
         violates by at most ``eps`` takes no step; after an example, REPROCESS comes again while one does by more than
-        ``delta_max``.
+        ``delta_max``. Members with α = 0 leave where they are further than ``keep_within`` from violating.
         """
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.real).itemsize, 1)
@@ -80,7 +82,7 @@ class SupportSet:
         self.counts = np.zeros(slots.N_COUNTS, np.int64)
         self.counts[[slots.FIRST, slots.SECOND, slots.TOP_UP, slots.TOP_LOW, slots.LEAVING]] = -1
         self.counts[slots.MOST_MEMBERS] = budget or slots.LATER
-        self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max, slots.HUGE])
+        self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max, slots.HUGE, keep_within])
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
         self._make_room(capacity)
@@ -257,12 +259,19 @@ class SupportSet:
         self.kept[slots.FREE_ROW, n_rows - n_old : n_rows - n_old + n_free] = kept[slots.FREE_ROW, :n_free]
         self.counts[slots.N_FREE_ROWS] = n_rows - n_old + n_free
 
-    def adopt(self, alpha: Floats, g: Floats) -> None:
-        """All that are staged and wait join S with these coefficients and gradients."""
-        online.adopt[self.engine.real](
-            *(self.stage, self._among, self._first, self.examples, self.staged),
-            *(self.reals, self.slots, self.slot_of, self.counts, alpha, g),
-        )
+    def adopt(self, rows: Ints, C: Floats, y: Floats, alpha: Floats, g: Floats) -> None:
+        """Examples join S with these coefficients and gradients, without steps; then members that cannot violate leave."""
+        done = 0
+        while done < len(rows):
+            some = slice(done, done + self.room())
+            self.open(rows[some], C[some])
+            self.label(y[some])
+            online.adopt[self.engine.real](
+                *(self.stage, self._among, self._first, self.examples, self.staged),
+                *(self.reals, self.slots, self.slot_of, self.counts, alpha[some], g[some]),
+            )
+            done += len(rows[some])
+        self.refresh()
 
     def count(self, evaluations: int) -> None:
         """Counts kernel values used outside."""

@@ -5,8 +5,8 @@ Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + 
 Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
           where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
-          pair, then members with α_s = 0 that cannot violate leave S. b is the middle of the extreme gradients. budget N:
-          when |S| > N, the oldest member of the larger class leaves, its α passed on to extremes with room, so Σ α stays 0
+          pair, then members with α_s = 0 leave S that are keep_within or more from violating. b is the middle of the extreme
+          gradients. budget N: of more, the oldest member of the larger class leaves, its α passed on to extremes with room
 Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
 Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S);
           in the finishing what smo takes for the rows of S beside that
@@ -62,6 +62,9 @@ class Options:
         default=inf,
         metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
     )
+    keep_within: float = field(
+        default=0.0, metadata={"help": "members with alpha = 0 leave S where they are further than this from violating"}
+    )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}
     )
@@ -105,7 +108,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         options=options,
         kernel=problem.kernel,
         eps=eps,
-        support=SupportSet(engine, options.cache_mb, problem.n, eps, options.delta_max, options.budget),
+        support=_empty(engine, problem.n, options, eps),
         rows=problem.rows,
         selection=selection,
     )
@@ -113,6 +116,10 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         _warm_start(state, problem, problem.start)
     selection.next_epoch(state.support)
     return state
+
+
+def _empty(engine: Engine, most: int | None, options: Options, eps: float) -> SupportSet:
+    return SupportSet(engine, options.cache_mb, most, eps, options.delta_max, options.keep_within, options.budget)
 
 
 def _check(options: Options) -> None:
@@ -124,6 +131,8 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O candidates={options.candidates}: must be at least 1")
     if not options.delta_max > 0:
         raise UsageError(f"-O delta_max={options.delta_max}: must be greater than 0")
+    if not options.keep_within >= 0:
+        raise UsageError(f"-O keep_within={options.keep_within}: must be at least 0")
     if options.budget < 0 or options.budget == 1:
         raise UsageError(f"-O budget={options.budget}: must be 0 (any number) or at least 2")
 
@@ -245,14 +254,7 @@ def _warm_start(state: State, problem: Problem, given: Floats) -> None:
     alpha = (problem.y * given)[rows]
     g = problem.y[rows].copy()
     support.engine.apply(support.engine.packed.take(rows), rows, -alpha, g)
-    done = 0
-    while done < len(rows):
-        some = rows[done : done + support.room()]
-        support.open(some, problem.upper[some])
-        support.label(problem.y[some])
-        support.adopt(alpha[done : done + len(some)], g[done : done + len(some)])
-        done += len(some)
-    support.refresh()
+    support.adopt(rows, problem.upper[rows], problem.y[rows], alpha, g)
 
 
 # --- the end --------------------------------------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> Sta
     if options.selection != "random" or options.epochs != 1:
         raise UsageError("--solver lasvm: a stream is learned once, in its own order (-O selection, -O epochs)")
     engine = stream_engine(NO_ROWS, stream.kernel, NO_ROWS.n_features)
-    support = SupportSet(engine, options.cache_mb, None, eps, options.delta_max, options.budget)
+    support = _empty(engine, None, options, eps)
     return State(options=options, kernel=stream.kernel, eps=eps, support=support, rows=NO_ROWS, C=stream.C)
 
 

@@ -43,13 +43,11 @@ def test_there_is_room_for_what_is_staged_however_few_members_were_foreseen() ->
     """A set made for 3 members, at 144 slots, that takes in 700."""
     X, y = points(700, 3, seed=1)
     engine = Engine(Rows.from_dense(X), Kernel(RBF, 0.5), "f8")
-    support = SupportSet(engine, 10.0, 3, 1e-3, 1.0, 0)
+    support = SupportSet(engine, 10.0, 3, 1e-3, 1.0, 0.0, 0)
     assert support.reals.shape[1] < 2 * STAGED
     for first in range(0, 700, STAGED):
         some = np.arange(first, min(first + STAGED, 700))
         assert support.room() >= len(some)
         assert support.counts[slots.TOP] + STAGED <= support.reals.shape[1]
-        support.open(some, np.ones(len(some)))
-        support.label(y[some])
-        support.adopt(0.5 * y[some], np.zeros(len(some)))
+        support.adopt(some, np.ones(len(some)), y[some], 0.5 * y[some], np.zeros(len(some)))
     assert support.size == 700

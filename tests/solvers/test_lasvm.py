@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ VARIANTS: list[dict[str, Any]] = [
     {},
     {"epochs": 3},
     {"delta_max": 0.05},
+    {"keep_within": 0.3},
+    {"keep_within": inf, "epochs": 2},
     {"selection": "gradient", "candidates": 7},
     {"selection": "gradient", "epochs": 2},
     {"selection": "active", "candidates": 7},
@@ -49,7 +52,7 @@ PROBLEMS = ["rbf", "polynomial", "class weights", "example weights", "300 rows, 
 def test_every_step_is_that_of_the_plain_algorithm(name: str, given: dict[str, Any]) -> None:
     case = named(name)
     K, options = kernel_matrix(case), lasvm.Options(**given)
-    naive = Naive(K, case.y, case.upper, budget=options.budget)
+    naive = Naive(K, case.y, case.upper, budget=options.budget, keep_within=options.keep_within)
     state = lasvm.start(case, options, EPS, seed=3)
     steps = 0
     for steps, _ in enumerate(naive_run(case, K, 3, options, naive), 1):

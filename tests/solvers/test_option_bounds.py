@@ -26,6 +26,7 @@ ENDS = [
     ("lasvm", RBF, "epochs", (1,), (0,)),
     ("lasvm", RBF, "candidates", (1,), (0,)),
     ("lasvm", RBF, "delta_max", (LEAST, inf), (0.0, nan)),
+    ("lasvm", RBF, "keep_within", (0.0, inf), (-LEAST, nan)),
     ("lasvm", RBF, "budget", (0, 2), (-1, 1)),
     ("pegasos", LINEAR, "epochs", (LEAST, 1e9), (0.0, nextafter(1e9, inf))),
     ("pegasos", LINEAR, "batch", (1, 1_000_000), (0, 1_000_001)),
