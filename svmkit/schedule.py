@@ -30,10 +30,19 @@ def sizes_of(members: list[Ints], pairs: Ints) -> Ints:
     return sizes
 
 
-def works_of(sizes: Ints, work_of: Callable[[int], float]) -> Floats:
-    """``work_of`` each size: a machine's work, by a high guess, when it is trained with others; inf where it cannot be."""
-    known, kind = np.unique(sizes, return_inverse=True)
-    works: Floats = np.array([work_of(n) for n in known.tolist()])[kind]
+def fewer_of(members: list[Ints], pairs: Ints) -> Ints:
+    """Examples of the smaller class of each machine; of one against the rest all of them."""
+    of_class, (first, second) = np.array([len(group) for group in members]), pairs
+    fewer: Ints = np.where(second == REST, of_class.sum(), np.minimum(of_class[first], of_class[second]))
+    return fewer
+
+
+def works_of(sizes: Ints, fewer: Ints, work_of: Callable[[int, int], float]) -> Floats:
+    """``work_of`` each size and that of the smaller class: a machine's work, by a high guess, when it is trained with others;
+    inf where it cannot be.
+    """
+    known, kind = np.unique(sizes * (1 << 32) + fewer, return_inverse=True)
+    works: Floats = np.array([work_of(n >> 32, n & 0xFFFFFFFF) for n in known.tolist()])[kind]
     return works
 
 

@@ -176,8 +176,9 @@ def small_folds(dataset: Dataset, config: TrainConfig, order: Ints, starts: Ints
         return None
     sizes = sizes_of(members, class_pairs(len(labels), with_multiclass(config, len(labels)).multiclass))
     kernel, n_folds = kernel_of(config, dataset.n_features), len(starts) - 1
-    together: Together | None = module.together(dataset.rows, kernel, options(module, config), np.tile(sizes, n_folds))
+    of_all = np.tile(sizes, n_folds)
+    together: Together | None = module.together(dataset.rows, kernel, options(module, config), of_all, of_all)
     if together is None or together.K is None:
         return None
-    works = np.full(n_folds, sum(map(together.work, sizes.tolist())))
+    works = np.full(n_folds, sum(map(together.work, sizes.tolist(), sizes.tolist())))
     return SmallFolds(dataset, config, order, starts, works, together, together.K)

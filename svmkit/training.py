@@ -18,7 +18,7 @@ from svmkit.engine.kernels import cross_apply
 from svmkit.model import REST
 from svmkit.pairs import Pair, bias_of, pair_among, pair_of, pairs_of
 from svmkit.problem import Kernel, Problem, Solution
-from svmkit.schedule import TrainingTime, jobs_of, side_by_side, sizes_of, works_of
+from svmkit.schedule import TrainingTime, fewer_of, jobs_of, side_by_side, sizes_of, works_of
 from svmkit.solvers.base import Several, SeveralEnded, Solver, SolverResult, Together, not_begun, run
 from svmkit.solvers.stops import given_up
 from svmkit.trace import Limits, Progress, Status, TraceRow
@@ -82,20 +82,21 @@ class Training:
 
     def run(self) -> list[Part]:
         """Every machine, in order, one or several to a part."""
-        sizes = sizes_of(self.members, self.pairs)
-        self._together = together = self._offered(sizes)
-        jobs = jobs_of(works_of(sizes, (lambda n: inf) if together is None else together.work))
+        sizes, fewer = sizes_of(self.members, self.pairs), fewer_of(self.members, self.pairs)
+        self._together = together = self._offered(sizes, fewer)
+        works = np.full(len(sizes), inf) if together is None else works_of(sizes, fewer, together.work)
+        jobs = jobs_of(works)
         beside = self.listeners.on_trace is None and side_by_side(self.solver, self.dataset.rows, sizes, jobs)
         self._spent = TrainingTime(self.before_s, beside)
         self._trained = [None] * len(sizes)
         run_in_turn(lambda job, turn: self._train(jobs[job], turn), len(jobs), beside)
         return [part for part in self._trained if part is not None]
 
-    def _offered(self, sizes: Ints) -> Together | None:
+    def _offered(self, sizes: Ints, fewer: Ints) -> Together | None:
         """What the solver has to train several machines in one call, where nothing is asked that needs each on its own."""
         offer: Callable[..., Together | None] | None = getattr(self.solver, "together", None)
         alone = self.warm or self.config.map or self.listeners.on_trace or self.config.max_evaluations is not None
-        return None if offer is None or alone else offer(self.dataset.rows, self.kernel, self.options, sizes)
+        return None if offer is None or alone else offer(self.dataset.rows, self.kernel, self.options, sizes, fewer)
 
     def _time_left_s(self) -> float | None:
         limit_s = self.config.time_limit_s

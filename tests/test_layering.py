@@ -97,6 +97,7 @@ SHARED = {
         "smo",
         "smo_alike",
         "smo_blocks",
+        "smo_few",
         "smo_interior",
         "smo_newton",
         "smo_pace",

@@ -19,14 +19,14 @@ def test_sizes_are_those_of_the_classes_of_a_machine_or_of_all(multiclass: str, 
     assert schedule.sizes_of(members, class_pairs(3, multiclass)).tolist() == expected
 
 
-def work(n: int) -> float:
+def work(n: int, _: int) -> float:
     """Machines of up to 1000 examples are small."""
     return 8000.0 * n if n <= 1000 else inf
 
 
 def jobs_of(sizes: Ints) -> list[range]:
     """Of machines of that work."""
-    return schedule.jobs_of(schedule.works_of(sizes, work))
+    return schedule.jobs_of(schedule.works_of(sizes, sizes, work))
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,10 @@ def test_machines_that_do_not_end_can_be_interrupted_soon() -> None:
     config = replace(CONFIG, kernel="linear", C=1e9)
     found = fit(hard, config, interrupted=Asked(3))
     assert found.status is Status.INTERRUPTED
-    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), np.full(1770, 20))
+    together = smo.together(hard.rows, Kernel(LINEAR), smo.Options(), np.full(1770, 20), np.full(1770, 10))
     assert together is not None
-    jobs = schedule.jobs_of(np.full(1770, together.work(20)))
-    assert all(len(job) * together.work(20) <= schedule._IN_ONE_CALL for job in jobs)
+    jobs = schedule.jobs_of(np.full(1770, together.work(20, 10)))
+    assert all(len(job) * together.work(20, 10) <= schedule._IN_ONE_CALL for job in jobs)
     assert len(jobs) > 8
     assert sum(machine.steps > 0 for machine in found.machines) <= 3 * len(jobs[0])
 

@@ -135,14 +135,17 @@ class SeveralEnded(NamedTuple):
 class Together(Protocol):
     """Machines among the same rows, trained several in a call.
 
-    A solver may offer it as ``together(rows, kernel, options, sizes) → Together | None``, None where machines of ``sizes``
-    examples gain nothing. ``K`` (n, n) are the kernel values of all rows, where it has made them.
+    A solver may offer it as ``together(rows, kernel, options, sizes, fewer) → Together | None``, None where machines of
+    ``sizes`` examples, ``fewer`` in the smaller class, gain nothing. ``K`` (n, n) are the kernel values of all rows, where it
+    has made them.
     """
 
     K: Floats | None
 
-    def work(self, n: int) -> float:
-        """The work of training a machine of ``n`` examples so, by a high guess, some 2.5 ns a unit; inf where it cannot be."""
+    def work(self, n: int, fewer: int) -> float:
+        """The work of training a machine of ``n`` examples so, ``fewer`` in its smaller class, by a high guess, some 2.5 ns a
+        unit; inf where it cannot be.
+        """
 
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
         """What ``run`` would have ended with for the first of them, those begun within a twentieth of a second, at least one;

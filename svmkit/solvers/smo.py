@@ -156,9 +156,9 @@ def begin(problem: Problem, options: Options, eps: float, repeated: Alike | None
     )
 
 
-def together(rows: Rows, kernel: Kernel, options: Options, sizes: Ints) -> SmallMachines | None:
+def together(rows: Rows, kernel: Kernel, options: Options, sizes: Ints, fewer: Ints) -> SmallMachines | None:
     """What trains small machines among ``rows`` several in a call; None where there are none, or options want other blocks."""
-    return None if options.working_set else small_machines(rows, kernel, sizes)
+    return None if options.working_set else small_machines(rows, kernel, sizes, fewer)
 
 
 def advance(state: State, budget: int) -> Progress:

@@ -1,7 +1,8 @@
 """Small machines of one data set, trained together: what smo.py does with each of them, in one call.
 
-For those of at most 2048 variables, whose kernel matrices in float64 take 32 MB. Kernel values that machines have in common
-are made once: all of them first, 8 MB, where rows are few and machines many, as in folds.
+For those of at most 2048 variables, whose kernel matrices in float64 take 32 MB, and for larger ones of a large class and a
+tiny one, in which few examples matter (smo_few.py). Kernel values that machines have in common are made once: all of them
+first, 8 MB, where rows are few and machines many, as in folds.
 
 A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo would have
 found, bit for bit where smo takes no other steps than these (by_need.py), and its steps are no more than smo takes in a round;
@@ -23,10 +24,11 @@ from svmkit.engine.space import room
 from svmkit.engine.together import Blocks, Boxes, Ended, products_by_w, train_machines
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded
+from svmkit.solvers.smo_few import MOST_OF_TINY, WORK, large_classes, train_on_few
 from svmkit.solvers.smo_state import rhos_of
 from svmkit.solvers.stops import is_close
 
-#: Variables of a machine at most.
+#: Variables of a machine at most, but where one class is tiny.
 MOST_VARIABLES = 2048
 #: Steps of a machine, by a high guess: so many a variable, but of small ones so many in all, and of tiny ones again so many a
 #: variable. Most take one a variable or fewer.
@@ -55,9 +57,13 @@ class SmallMachines:
         self.K = engine.block(everyone, everyone) if whole else None
         self._kept, self._begins, self._used, self._keeping = np.empty(_KEPT_VALUES), dict[int, int](), 0, Lock()
 
-    def work(self, n: int) -> float:
-        """The variables that steps of a machine of ``n`` examples go over, by a high guess; inf where smo has to train it."""
-        return float(n * max(min(_STEPS_OF_SMALL, _STEPS_OF_TINY * n), _STEPS * n)) if n <= MOST_VARIABLES else np.inf
+    def work(self, n: int, fewer: int) -> float:
+        """The variables that steps of a machine of ``n`` examples, ``fewer`` in one class, go over, by a high guess; inf where
+        smo has to train it.
+        """
+        if n <= MOST_VARIABLES:
+            return float(n * max(min(_STEPS_OF_SMALL, _STEPS_OF_TINY * n), _STEPS * n))
+        return float(WORK * n) if fewer <= MOST_OF_TINY else np.inf
 
     @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
@@ -96,17 +102,29 @@ class SmallMachines:
         return SeveralEnded(converged, beta, rho, certificates, ended.steps, evaluations)
 
     def _ended(self, machines: Several, boxes: Boxes, bias: bool, eps: float, most_steps: int) -> Ended:
-        """The first of them, those of one first class after another, until the work of a call is done."""
+        """The first of them, those that have a class in common one after another, until the work of a call is done."""
         ended, work, reached = Ended.room_for(boxes), _MOST_WORK, 0
-        firsts = np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist() if self.K is None else [0]
-        for first, last in pairwise([*firsts, len(machines.positive)]):
+        for first, last in pairwise([*self._begins_of(machines), len(machines.positive)]):
             if work <= 0:
                 break
-            own = ended.part(boxes.starts, first, last)
-            blocks = self._blocks(machines.part(first, last))
-            reached += train_machines(blocks, boxes.part(first, last), bias, eps, most_steps, _MOST_WORK, work, own)
+            own, some, part = ended.part(boxes.starts, first, last), machines.part(first, last), boxes.part(first, last)
+            if some.sizes[0] > MOST_VARIABLES:
+                train_on_few(self._engine, some, part, bias, eps, most_steps, own)
+                reached, work = last, work - WORK * int(some.sizes.sum())
+                continue
+            reached += train_machines(self._blocks(some), part, bias, eps, most_steps, _MOST_WORK, work, own)
             work -= int(own.steps @ machines.sizes[first:last])
         return ended.part(boxes.starts, 0, reached)
+
+    def _begins_of(self, machines: Several) -> list[int]:
+        """Where machines begin that have a first class in common, of large ones the large class, on the same side."""
+        if self.K is not None:
+            return [0]
+        if machines.sizes.max() <= MOST_VARIABLES:
+            return np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist()
+        common = np.where(machines.sizes > MOST_VARIABLES, -2 - large_classes(machines), machines.positive)
+        begins = (np.diff(common, prepend=-1) != 0) | (np.diff(machines.positive == -2 - common, prepend=False) != 0)
+        return np.flatnonzero(begins).tolist()
 
     def _blocks(self, machines: Several) -> Blocks:
         """Of machines with one first class, or any where K is there."""
@@ -161,18 +179,20 @@ class SmallMachines:
             return begin
 
 
-def small_machines(rows: Rows, kernel: Kernel, sizes: Ints) -> SmallMachines | None:
-    """For machines of so many examples each; None where small ones are too few to be worth packing all rows for.
+def small_machines(rows: Rows, kernel: Kernel, sizes: Ints, fewer: Ints) -> SmallMachines | None:
+    """For machines of so many examples each, and in their smaller class; None where those that are taken are too few to be
+    worth packing all rows for.
 
     And for a precomputed kernel that is not symmetric: here K(x, z) serves as K(z, x).
     """
     small = sizes[sizes <= MOST_VARIABLES]
+    taken = sizes[(sizes <= MOST_VARIABLES) | (fewer <= MOST_OF_TINY)]
     whole = rows.n <= _ROWS_IN_COMMON and np.square(small).sum() >= _IN_COMMON * rows.n**2
-    if rows.form == "dense" or len(small) < 2 or small.sum() < rows.n:
+    if rows.form == "dense" or len(taken) < 2 or taken.sum() < rows.n:
         return None
     if kernel.kind == PRECOMPUTED and not _is_symmetric(rows):
         return None
-    layout = by_need.LAYOUT if by_need.suits(rows, kernel, int(small.max())) else None
+    layout = by_need.LAYOUT if len(small) and by_need.suits(rows, kernel, int(small.max())) else None
     return SmallMachines(Engine(rows, kernel, "f8", layout), bool(whole))
 
 

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from together_and_alone import KERNELS, alone, assert_same
 from zoo import classes, precomputed
 
-from svmkit import fit as fit_module
 from svmkit import parallel, schedule
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Ints, Rows, dense_rows
 from svmkit.engine import by_need
 from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Ended
-from svmkit.fit import FitResult, fit
+from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text
 from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel
-from svmkit.solvers import smo, smo_together
+from svmkit.solvers import smo, smo_few, smo_together
 from svmkit.solvers.base import Several, SeveralEnded
 from svmkit.trace import Status
 from svmkit.warm import join
@@ -32,13 +31,6 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 
 CONFIG = TrainConfig(C=4.0, gamma=0.3)
 DATA = classes([40, 3, 90, 1, 150, 64])
-
-
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes smo train each machine by itself."""
-    names = ("SUMMARY", "PAPER", "EXACT", "BIASES", "WARM", "Options", "start", "advance", "solution")
-    solver = SimpleNamespace(**{name: getattr(smo, name) for name in names})
-    monkeypatch.setattr(fit_module, "solver_named", lambda name: solver)
 
 
 def count_together(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -53,28 +45,6 @@ def count_together(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(smo_together.SmallMachines, "train", counted)
     return results
-
-
-def assert_same(found: FitResult, expected: FitResult) -> None:
-    assert model_text(found.model) == model_text(expected.model)
-    for one, other in zip(found.machines, expected.machines, strict=True):
-        assert (one.status, one.steps, one.kernel_evaluations) == (other.status, other.steps, other.kernel_evaluations)
-        assert np.array_equal(one.solution.origin, other.solution.origin)
-        assert np.array_equal(one.solution.coef, other.solution.coef)
-        assert one.solution.rho == other.solution.rho
-        assert not one.solution.own.n
-        ours, theirs = one.certificate, other.certificate
-        scale = 1e-12 * max(1.0, abs(theirs.primal))
-        assert_allclose([ours.primal, ours.dual, ours.gap], [theirs.primal, theirs.dual, theirs.gap], atol=scale, rtol=1e-12)
-        assert_allclose([ours.violation, ours.noise], [theirs.violation, theirs.noise], atol=1e-13, rtol=1e-12)
-
-
-KERNELS: dict[str, dict[str, Any]] = {
-    "linear": {"kernel": "linear", "C": 0.02},
-    "polynomial": {"kernel": "polynomial", "gamma": 0.2, "coef0": 1.0, "degree": 2, "C": 0.1},
-    "rbf": {},
-    "sigmoid": {"kernel": "sigmoid", "gamma": 0.01},
-}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -167,15 +137,27 @@ def test_what_is_trained_together() -> None:
     options = smo.Options()
     rbf = Kernel(RBF, gamma=1.0)
     rows = classes([30, 30, 30]).rows
-    found = smo.together(rows, rbf, options, np.array([60, 60, 3000]))
+    found = smo.together(rows, rbf, options, np.array([60, 60, 3000]), np.array([30, 30, 33]))
     assert found is not None
-    assert found.work(smo_together.MOST_VARIABLES) < np.inf
-    assert found.work(smo_together.MOST_VARIABLES + 1) == np.inf
-    assert 10_000 * found.work(2) <= schedule._IN_ONE_CALL
-    assert smo.together(rows, rbf, options, np.array([60, 3000, 3000])) is None  # one small machine alone
-    assert smo.together(rows, rbf, options, np.array([10, 10, 3000])) is None  # all rows would be packed for a few
-    assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60])) is None
-    assert smo.together(dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, np.array([60, 60, 60])) is None
+    most, tiny = smo_together.MOST_VARIABLES, smo_few.MOST_OF_TINY
+    assert found.work(most, most // 2) < np.inf
+    assert found.work(most + 1, tiny + 1) == np.inf
+    assert found.work(most + 1, tiny) < np.inf
+    assert 10_000 * found.work(2, 1) <= schedule._IN_ONE_CALL
+    assert (
+        smo.together(rows, rbf, options, np.array([60, 3000, 3000]), np.array([30, 33, 33])) is None
+    )  # one small machine alone
+    assert (
+        smo.together(rows, rbf, options, np.array([10, 10, 3000]), np.array([5, 5, 33])) is None
+    )  # all rows would be packed for a few
+    assert smo.together(rows, rbf, options, np.array([10, 3000, 3000]), np.array([5, 32, 32])) is not None
+    assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60]), np.array([30, 30, 30])) is None
+    assert (
+        smo.together(
+            dense_rows(np.ones((90, 3), np.float32)), Kernel(LINEAR), options, np.array([60, 60, 60]), np.array([30, 30, 30])
+        )
+        is None
+    )
 
 
 def with_a_matrix(data: Dataset, change: float = 0.0) -> Dataset:
@@ -260,7 +242,7 @@ def test_values_that_are_not_kept_are_made_again(monkeypatch: pytest.MonkeyPatch
 def test_threads_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes to make them; those of a class are made once."""
     members, block = [np.flatnonzero(DATA.y == c) for c in range(6)], Engine.block
-    machines = smo.together(DATA.rows, Kernel(RBF, gamma=0.3), smo.Options(), np.full(9, DATA.n))
+    machines = smo.together(DATA.rows, Kernel(RBF, gamma=0.3), smo.Options(), np.full(9, DATA.n), np.full(9, DATA.n))
     assert machines is not None
     made: list[int] = []
 
@@ -308,7 +290,7 @@ def test_what_the_certificate_does_not_bear_out_is_left_to_smo(
     kernel: Kernel, x: Any, alpha: Any, product: Any, finished: int, converged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps that end at α, one of each class and both of C 2, with Kβ as ``product``, or as it is; no KKT condition is hurt."""
-    machines = smo.together(Rows.from_dense(np.array(x)[:, None]), kernel, smo.Options(), np.array([2, 2]))
+    machines = smo.together(Rows.from_dense(np.array(x)[:, None]), kernel, smo.Options(), np.array([2, 2]), np.array([1, 1]))
     assert machines is not None
     classes, starts, one = np.array([0]), np.array([0, 2]), np.ones(1, np.int64)
     several = Several(classes, classes + 1, starts, np.arange(2), np.array([1.0, -1.0]), np.full(2, 2.0))
