@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svmkit import parallel
 from svmkit.clock import Clock
 from svmkit.config import TrainConfig
 from svmkit.data import Dataset, Floats, Ints
@@ -150,8 +151,9 @@ class Training:
     def _train_together(self, together: Together, numbers: range, turn: Turn) -> int:
         """Trains the first of them, as many as one call takes; returns how many those were."""
         since_s, clock, config = self._spent.seconds(), Clock(), self.config
-        machines = self._several(numbers)()
-        ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
+        machines, limits = self._several(numbers)(), Limits(time_limit_s=self._time_left_s())
+        with parallel.heeding(lambda: given_up(limits, lambda: self._interrupted(turn), clock.seconds()) is not None):
+            ended = together.train(machines, bias_of(config), config.eps, config.max_iter)
         converged = np.zeros(len(numbers), dtype=bool) if ended is None else ended.converged
         each_s = clock.seconds() / len(converged)
         cuts = [0, *(np.flatnonzero(np.diff(converged)) + 1).tolist(), len(converged)]

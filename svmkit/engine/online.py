@@ -246,8 +246,8 @@ def _retire(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, 
 
 @helper()
 def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
-    """Members with α = 0 that cannot violate, and are further than KEEP_WITHIN from it, leave S, as long as it has members that
-    α can move between.
+    """Members with α = 0 that are KEEP_WITHIN or more from violating leave S, as long as it has members that α can move
+    between.
 
     Where MOST ≤ LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
     without them b would be what the example that came last made of it.

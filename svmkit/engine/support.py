@@ -65,7 +65,7 @@ class SupportSet:
 
         ``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave. A pair that
         violates by at most ``eps`` takes no step; after an example, REPROCESS comes again while one does by more than
-        ``delta_max``. Members with α = 0 leave where they are further than ``keep_within`` from violating.
+        ``delta_max``. Members with α = 0 leave where they are ``keep_within`` or more from violating.
         """
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.real).itemsize, 1)

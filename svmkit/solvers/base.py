@@ -148,8 +148,8 @@ class Together(Protocol):
         """
 
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
-        """What ``run`` would have ended with for the first of them, those begun within a twentieth of a second, at least one;
-        None where ``run`` is to find that out for all.
+        """As ``run`` would have ended with the first of them, those begun within a twentieth of a second, at least one; None
+        where ``run`` is to find that out for all.
         """
 
 

@@ -63,7 +63,7 @@ class Options:
         metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
     )
     keep_within: float = field(
-        default=0.0, metadata={"help": "members with alpha = 0 leave S where they are further than this from violating"}
+        default=0.0, metadata={"help": "members with alpha = 0 leave S where they are so far from violating, or farther"}
     )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}

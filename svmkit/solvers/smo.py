@@ -27,7 +27,8 @@ has no more than 4096 variables, takes them all into its block for the rest of i
 
 Most problems of at most 2048 variables (by_need.py says which) begin with steps among all of them, on rows of K in float64 that
 are made when a step first needs them: where classes are easily told apart, that is few rows. If most are needed, problems of
-up to 1024 have them all made, larger ones turn to rounds. Several such machines of one data set go together (smo_together.py).
+up to 1024 have them all made, larger ones turn to rounds. Several such machines of one data set go together, and larger ones in
+which one class is tiny (smo_together.py).
 
 Of more examples than that, those that stand in the data more than once are one variable (smo_alike.py).
 

@@ -1,10 +1,11 @@
 """Machines of a large class and a tiny one, several together: each on the tiny class and those few of the large that matter.
 
 Against a handful of examples a class of thousands has few support vectors, and what smo spends on all the others is the time
-that this takes. So a machine begins with those of the large class that are nearest to the tiny one by the kernel, and is
-trained on these as small machines are (together.py). Then F of the whole class follows from one product with the support
-vectors; those that violate most join, and that again until none does. Machines whose violators do not become far fewer by that
-are left to smo: many of the large class matter there.
+that this takes. So a machine begins with those of the large class whose kernel values with the tiny one are largest, and is
+trained on these as small machines are (engine/together.py), from β = 0. Then F of the large class follows from one product with
+the support vectors; those that violate most join, and that again until none does: first among a sample of the large class, then
+among all of it. A machine whose violators do not become far fewer by that is left to smo, as many of the large class matter
+there; the sample shows most of these at little cost.
 """
 
 from __future__ import annotations
@@ -13,43 +14,56 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmkit.data import Bools, Floats, Ints
+from svmkit import parallel
+from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Blocks, Boxes, Ended, train_machines
 from svmkit.solvers.base import Several
 
-#: Examples of the tiny class at most; machines that share kernel values.
-MOST_OF_TINY, _TOGETHER = 32, 16
-#: Of the large class so many to begin with, and that join at a time; the share that violators fall to, if they are more.
-_NEAREST, _MORE, _FEWER = 32, 32, 0.5
-#: Units of work (base.py's ``Together``) for each example of a machine: by a high guess, and for the steps of a round at most.
-WORK = 100
-#: Kernel values made at a time.
-_VALUES = 1 << 20
+#: Examples of the tiny class at most.
+MOST_OF_TINY = 32
+#: Machines that go side by side and share kernel values.
+_TOGETHER = 8
+#: Examples of the large class in the sample, about.
+_SAMPLE = 1024
+#: So many of the large class to begin with, so many that join at a time, and so many in use at most.
+_LARGEST, _MORE, _MOST = 32, 32, 256
+#: Violators are to become fewer by this share each time, if they are more than can join; and so often some may join.
+_FEWER, _ROUNDS = 0.5, 12
+#: Work of a machine, in units of base.py's ``Together``, for each example, on rows of at most so many nonzeros in the mean; of
+#: longer ones in proportion.
+_WORK, _NONZEROS = 100, 16
 
 
-def large_classes(machines: Several) -> Ints:
-    """Of each machine the class that more of its examples are of."""
-    positives = np.add.reduceat((machines.y > 0).astype(np.int64), machines.starts[:-1])
-    return np.where(2 * positives > machines.sizes, machines.positive, machines.negative)
+def work_on_few(n: int, nonzeros: float) -> float:
+    """The work of a machine of ``n`` examples with so many nonzeros in the mean; that for the steps of a round is at most _WORK
+    an example.
+    """
+    return _WORK * n * max(1.0, nonzeros / _NONZEROS)
+
+
+def signs_of_large(machines: Several) -> Floats:
+    """y of the larger class of each machine."""
+    return np.where(np.add.reduceat(machines.y, machines.starts[:-1]) > 0, 1.0, -1.0)
 
 
 def train_on_few(
     engine: Engine, machines: Several, boxes: Boxes, bias: bool, eps: float, most_steps: int, ended: Ended
 ) -> None:
-    """``train_machines`` for machines of one large class, which stands on the same side in all of them."""
+    """As ``train_machines`` for machines of one large class, which stands on the same side in all of them.
+
+    A machine that is left, or over (``parallel.heeding``) before it has ended, is not ``finished``.
+    """
     for first in range(0, len(machines.positive), _TOGETHER):
         last = min(first + _TOGETHER, len(machines.positive))
-        own = ended.part(boxes.starts, first, last)
-        some = _Some(engine, machines.part(first, last), boxes.part(first, last))
-        some.train(bias, eps, most_steps, own)
+        some = _Some(engine, machines.part(first, last), boxes.part(first, last), ended.part(boxes.starts, first, last))
+        some.train(bias, eps, most_steps)
 
 
-class _Round(NamedTuple):
-    """Machines ``numbers`` on some of their examples: ``rows`` of the engine, of which variables ``places`` are; the variables
-    of all machines that these are; what comes of their steps."""
+class _Steps(NamedTuple):
+    """How steps of machines on what they have in use ended: of all machines' variables those numbered ``variables``, which are
+    of the engine's ``rows``, numbers ``places`` of these."""
 
-    numbers: list[int]
     rows: Ints
     places: Ints
     variables: Ints
@@ -58,107 +72,114 @@ class _Round(NamedTuple):
 
 
 class _Some:
-    """Machines that are trained side by side, ``large`` (k, n) the variables of the large class and ``tiny`` the others."""
+    """Machines side by side: ``large`` (k, n) are the variables of the large class, ``rows`` (n,) the rows of these, ``tiny``
+    the other variables, machine after machine, cut at ``cuts``; ``in_use`` (k, n).
+    """
 
-    def __init__(self, engine: Engine, machines: Several, boxes: Boxes) -> None:
-        self._engine, self._boxes, self._examples = engine, boxes, machines.examples
-        positives = np.add.reduceat((machines.y > 0).astype(np.int64), machines.starts[:-1])
-        self._sign = 1.0 if 2 * positives[0] > machines.sizes[0] else -1.0
+    def __init__(self, engine: Engine, machines: Several, boxes: Boxes, ended: Ended) -> None:
+        self._engine, self._boxes, self._ended = engine, boxes, ended
+        self._examples, self._sign = machines.examples, float(signs_of_large(machines)[0])
         is_large = machines.y == self._sign
-        self._large = np.flatnonzero(is_large).reshape(len(positives), -1)
+        self._large = np.flatnonzero(is_large).reshape(len(machines.positive), -1)
+        self._rows = machines.examples[self._large[0]]
         self._tiny = np.flatnonzero(~is_large)
         self._cuts = np.searchsorted(self._tiny, machines.starts)
-        self._rows = machines.examples[self._large[0]]
-        self._in_use = self._nearest()
-        self._violators = np.full(len(positives), np.inf)
+        self._in_use = np.zeros(self._large.shape, dtype=bool)
 
-    def _nearest(self) -> Bools:
-        """Which of the large class a machine begins with, (k, n)."""
-        n, tiny = len(self._rows), self._examples[self._tiny]
-        nearest = np.empty((n, len(self._cuts) - 1))
-        for a, b in self._stretches(len(tiny)):
-            values = self._engine.block(self._rows[a:b], tiny)
-            nearest[a:b] = np.maximum.reduceat(values, self._cuts[:-1], axis=1)
-        in_use = np.zeros(nearest.T.shape, dtype=bool)
-        np.put_along_axis(in_use, np.argpartition(-nearest, _NEAREST, axis=0)[:_NEAREST].T, True, axis=1)
-        return in_use
+    def train(self, bias: bool, eps: float, most_steps: int) -> None:
+        """Of machines that end with no violator among the sample, those that end with none among all have finished."""
+        n = len(self._rows)
+        sample = np.arange(0, n, max(1, n // _SAMPLE))
+        self._begin(sample)
+        numbers = list(range(len(self._large)))
+        for seen in (sample, np.arange(n)):
+            numbers = self._without_violators(numbers, seen, bias, eps, most_steps)
 
-    def train(self, bias: bool, eps: float, most_steps: int, ended: Ended) -> None:
-        """Until no example of the large class violates, or they do not become fewer; ``ended`` says of which machines."""
-        waiting = list(range(len(self._large)))
-        ended.evaluations[:] = len(self._rows) * np.diff(self._cuts)
-        while waiting:
-            round_ = self._trained(waiting, bias, eps, most_steps)
-            sums = self._sums(round_, ended)
-            waiting = [
-                machine
-                for place, machine in enumerate(waiting)
-                if not self._is_over(round_, place, sums[:, place], bias, eps, most_steps, ended)
-            ]
+    def _begin(self, sample: Ints) -> None:
+        """With those of the sample whose kernel values with the tiny class are largest."""
+        tiny = self._examples[self._tiny]
+        largest = np.maximum.reduceat(self._engine.block(self._rows[sample], tiny), self._cuts[:-1], axis=1)
+        first = np.argsort(-largest, axis=0, kind="stable")[:_LARGEST]
+        np.put_along_axis(self._in_use, sample[first].T, True, axis=1)
+        self._ended.evaluations[:] = len(sample) * np.diff(self._cuts)
 
-    def _trained(self, numbers: list[int], bias: bool, eps: float, most_steps: int) -> _Round:
+    def _without_violators(self, numbers: list[int], seen: Ints, bias: bool, eps: float, most_steps: int) -> list[int]:
+        """Those of the machines that end so, among examples ``seen`` of the large class; others are left."""
+        before, settled = np.full(len(self._large), np.inf), list[int]()
+        for _ in range(_ROUNDS):
+            if not numbers or parallel.is_over():
+                break
+            steps = self._trained(numbers, bias, eps, most_steps)
+            sums = self._sums(steps, numbers, seen)
+            again = list[int]()
+            for place, machine in enumerate(numbers):
+                if not steps.ended.finished[place] or self._ended.steps[machine] >= most_steps:
+                    continue
+                worst = self._violators(steps, place, seen[~self._in_use[machine, seen]], sums, seen, bias, eps)
+                if len(worst) == 0:
+                    settled.append(machine)
+                    if len(seen) == len(self._rows):
+                        self._finish(steps, place, machine, sums[:, place])
+                elif len(worst) <= max(_MORE, _FEWER * before[machine]):
+                    before[machine] = len(worst)
+                    self._in_use[machine, worst[:_MORE]] = True
+                    if np.count_nonzero(self._in_use[machine]) <= _MOST:
+                        again.append(machine)
+            numbers = again
+        return settled
+
+    def _trained(self, numbers: list[int], bias: bool, eps: float, most_steps: int) -> _Steps:
         """Steps of each machine on what it has in use, from β = 0."""
-        n, boxes = len(self._rows), self._boxes
         used = np.flatnonzero(self._in_use[numbers].any(axis=0))
-        place_of = np.zeros(n, np.int64)
+        place_of = np.zeros(len(self._rows), np.int64)
         place_of[used] = np.arange(len(used))
-        tiny = np.concatenate([np.arange(self._cuts[k], self._cuts[k + 1]) for k in numbers])
-        rows = np.concatenate([self._rows[used], self._examples[self._tiny[tiny]]])
         places, variables, begin = list[Ints](), list[Ints](), len(used)
-        for k in numbers:
-            own, others = np.flatnonzero(self._in_use[k]), self._tiny[self._cuts[k] : self._cuts[k + 1]]
-            places += [place_of[own], begin + np.arange(len(others))]
-            variables += [self._large[k, own], others]
-            begin += len(others)
-        sizes = [len(own) + len(others) for own, others in zip(variables[::2], variables[1::2], strict=True)]
-        starts, place, variable = np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(places), np.concatenate(variables)
-        part = Boxes(starts, boxes.y[variable], boxes.lower[variable], boxes.upper[variable], boxes.diagonal[variable])
+        for machine in numbers:
+            own, tiny = np.flatnonzero(self._in_use[machine]), self._tiny[self._cuts[machine] : self._cuts[machine + 1]]
+            places.append(np.concatenate([place_of[own], begin + np.arange(len(tiny))]))
+            variables.append(np.concatenate([self._large[machine, own], tiny]))
+            begin += len(tiny)
+        place, variable = np.concatenate(places), np.concatenate(variables)
+        rows = np.zeros(begin, np.int64)
+        rows[place] = self._examples[variable]
+        starts, whole = np.concatenate([[0], np.cumsum([len(each) for each in places])]), self._boxes
+        boxes = Boxes(starts, whole.y[variable], whole.lower[variable], whole.upper[variable], whole.diagonal[variable])
         K, nothing = self._engine.block(rows, rows), np.zeros(len(numbers), np.int64)
         blocks = Blocks(K, K, K.ravel(), place, nothing, nothing, nothing + len(K))
-        ended, most_work = Ended.room_for(part), WORK * n
-        train_machines(blocks, part, bias, eps, most_steps, most_work, len(numbers) * most_work, ended)
-        return _Round(numbers, rows, place, variable, part, ended)
+        ended, most_work = Ended.room_for(boxes), _WORK * len(self._rows)
+        train_machines(blocks, boxes, bias, eps, most_steps, most_work, len(numbers) * most_work, ended)
+        return _Steps(rows, place, variable, boxes, ended)
 
-    def _sums(self, round_: _Round, ended: Ended) -> Floats:
-        """Kβ of the large class, (n, machines), and in ``ended`` what these, and the steps, have used."""
-        n, starts, own = len(self._rows), round_.boxes.starts, round_.ended
-        machine = np.repeat(np.arange(len(round_.numbers)), np.diff(starts))
-        beta = np.zeros((len(round_.rows), len(round_.numbers)))
-        beta[round_.places, machine] = own.beta
+    def _sums(self, steps: _Steps, numbers: list[int], seen: Ints) -> Floats:
+        """Kβ of the examples ``seen`` of the large class, (seen, machines); they and the steps are counted."""
+        machine = np.repeat(np.arange(len(numbers)), np.diff(steps.boxes.starts))
+        beta = np.zeros((len(steps.rows), len(numbers)))
+        beta[steps.places, machine] = steps.ended.beta
         support = np.flatnonzero(beta.any(axis=1))
-        sums = np.empty((n, len(round_.numbers)))
-        for a, b in self._stretches(len(support)):
-            sums[a:b] = self._engine.block(self._rows[a:b], round_.rows[support]) @ beta[support]
-        ended.steps[round_.numbers] += own.steps
-        ended.evaluations[round_.numbers] += own.evaluations + n * np.count_nonzero(beta, axis=0)
+        sums, at_a_time = np.empty((len(seen), len(numbers))), 1 << 20
+        step = max(1, at_a_time // max(len(support), 1))
+        for a in range(0, len(seen), step):
+            some = self._rows[seen[a : a + step]]
+            sums[a : a + step] = self._engine.block(some, steps.rows[support]) @ beta[support]
+        self._ended.steps[numbers] += steps.ended.steps
+        self._ended.evaluations[numbers] += steps.ended.evaluations + len(seen) * np.count_nonzero(beta, axis=0)
         return sums
 
-    def _is_over(self, round_: _Round, place: int, sums: Floats, bias: bool, eps: float, most_steps: int, ended: Ended) -> bool:
-        """Whether a machine has ended, with ``sums`` for the large class, or is left; else those that violate most join."""
-        machine, (a, b) = round_.numbers[place], round_.boxes.starts[place : place + 2]
-        variables, own, box = round_.variables[a:b], round_.ended, round_.boxes
-        if not own.finished[place] or ended.steps[machine] >= most_steps:
-            return True
-        F, beta = box.y[a:b] - own.product[a:b], own.beta[a:b]
-        top = F[beta < box.upper[a:b]].max(initial=-np.inf) if bias else 0.0
-        bottom = F[beta > box.lower[a:b]].min(initial=np.inf) if bias else 0.0
-        beyond = self._sign - sums - bottom if self._sign > 0 else top - (self._sign - sums)
-        beyond[self._in_use[machine]] = -np.inf
-        worst = np.flatnonzero(~(beyond < eps))
-        if len(worst) == 0:
-            ended.finished[machine] = 1
-            ended.product[self._large[machine]] = sums
-            ended.beta[variables], ended.product[variables] = beta, own.product[a:b]
-            return True
-        if len(worst) > max(_MORE, _FEWER * self._violators[machine]):
-            return True
-        self._violators[machine] = len(worst)
-        if len(worst) > _MORE:
-            worst = worst[np.argpartition(-beyond[worst], _MORE)[:_MORE]]
-        self._in_use[machine, worst] = True
-        return False
+    def _violators(self, steps: _Steps, place: int, others: Ints, sums: Floats, seen: Ints, bias: bool, eps: float) -> Ints:
+        """Of ``others``, which are seen and not in use, those that violate, the worst first."""
+        here, box, ended = slice(*steps.boxes.starts[place : place + 2]), steps.boxes, steps.ended
+        F, beta = box.y[here] - ended.product[here], ended.beta[here]
+        top = F[beta < box.upper[here]].max(initial=-np.inf) if bias else 0.0
+        bottom = F[beta > box.lower[here]].min(initial=np.inf) if bias else 0.0
+        theirs = self._sign - sums[np.searchsorted(seen, others), place]
+        beyond = theirs - bottom if self._sign > 0 else top - theirs
+        violate = np.flatnonzero(~(beyond < eps))
+        return others[violate[np.argsort(-beyond[violate], kind="stable")]]
 
-    def _stretches(self, width: int) -> list[tuple[int, int]]:
-        """Of the large class, so many at a time that values with ``width`` others are few."""
-        n, step = len(self._rows), max(1, _VALUES // max(width, 1))
-        return [(a, min(a + step, n)) for a in range(0, n, step)]
+    def _finish(self, steps: _Steps, place: int, machine: int, sums: Floats) -> None:
+        """The machine has ended, with Kβ ``sums`` of the large class."""
+        here, ended = slice(*steps.boxes.starts[place : place + 2]), self._ended
+        variables = steps.variables[here]
+        ended.finished[machine] = 1
+        ended.product[self._large[machine]] = sums
+        ended.beta[variables], ended.product[variables] = steps.ended.beta[here], steps.ended.product[here]

@@ -5,8 +5,8 @@ tiny one, in which few examples matter (smo_few.py). Kernel values that machines
 first, 8 MB, where rows are few and machines many, as in folds.
 
 A machine whose steps end by themselves, and whose solution float64 values then bear out, has a solution as smo would have
-found, bit for bit where smo takes no other steps than these (by_need.py), and its steps are no more than smo takes in a round;
-any other is left to smo, from the start.
+found, of small ones bit for bit where smo takes no other steps than these (by_need.py), and these are no more than smo takes in
+a round; any other is left to smo, from the start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svmkit.engine.space import room
 from svmkit.engine.together import Blocks, Boxes, Ended, products_by_w, train_machines
 from svmkit.problem import LINEAR, PRECOMPUTED, Bias, Kernel
 from svmkit.solvers.base import Several, SeveralEnded
-from svmkit.solvers.smo_few import MOST_OF_TINY, WORK, large_classes, train_on_few
+from svmkit.solvers.smo_few import MOST_OF_TINY, signs_of_large, train_on_few, work_on_few
 from svmkit.solvers.smo_state import rhos_of
 from svmkit.solvers.stops import is_close
 
@@ -35,6 +35,8 @@ MOST_VARIABLES = 2048
 _STEPS, _STEPS_OF_SMALL, _STEPS_OF_TINY = 4, 5000, 250
 #: Variables that the steps of a machine go over at most, and those of a call before its last: a twentieth of a second's work.
 _MOST_WORK = 1 << 24
+#: So many of the large machines that can be trained so are worth packing all rows for.
+_FEW_LARGE = 4
 #: More steps than machines take.
 _NO_END = 1 << 62
 #: Where no bias is free, and from twice that where it is, smo is done before its first step.
@@ -63,7 +65,7 @@ class SmallMachines:
         """
         if n <= MOST_VARIABLES:
             return float(n * max(min(_STEPS_OF_SMALL, _STEPS_OF_TINY * n), _STEPS * n))
-        return float(WORK * n) if fewer <= MOST_OF_TINY else np.inf
+        return _work_of_large(self._engine.rows, n) if fewer <= MOST_OF_TINY else np.inf
 
     @np.errstate(over="ignore", invalid="ignore")  # where kernel values overflow, figures come out infinite or nan
     def train(self, machines: Several, bias: Bias, eps: float, max_iter: int | None) -> SeveralEnded | None:
@@ -110,7 +112,7 @@ class SmallMachines:
             own, some, part = ended.part(boxes.starts, first, last), machines.part(first, last), boxes.part(first, last)
             if some.sizes[0] > MOST_VARIABLES:
                 train_on_few(self._engine, some, part, bias, eps, most_steps, own)
-                reached, work = last, work - WORK * int(some.sizes.sum())
+                reached, work = last, work - int(sum(_work_of_large(self._engine.rows, n) for n in some.sizes.tolist()))
                 continue
             reached += train_machines(self._blocks(some), part, bias, eps, most_steps, _MOST_WORK, work, own)
             work -= int(own.steps @ machines.sizes[first:last])
@@ -122,9 +124,10 @@ class SmallMachines:
             return [0]
         if machines.sizes.max() <= MOST_VARIABLES:
             return np.flatnonzero(np.diff(machines.positive, prepend=-1)).tolist()
-        common = np.where(machines.sizes > MOST_VARIABLES, -2 - large_classes(machines), machines.positive)
-        begins = (np.diff(common, prepend=-1) != 0) | (np.diff(machines.positive == -2 - common, prepend=False) != 0)
-        return np.flatnonzero(begins).tolist()
+        is_large, sign = machines.sizes > MOST_VARIABLES, signs_of_large(machines)
+        side = np.where(is_large, sign, 0.0)
+        common = np.where(is_large & (sign < 0), machines.negative, machines.positive)
+        return np.flatnonzero((np.diff(common, prepend=-1) != 0) | (np.diff(side, prepend=side[0]) != 0)).tolist()
 
     def _blocks(self, machines: Several) -> Blocks:
         """Of machines with one first class, or any where K is there."""
@@ -179,6 +182,12 @@ class SmallMachines:
             return begin
 
 
+def _work_of_large(rows: Rows, n: int) -> float:
+    """Of a machine of ``n`` examples, a tiny class among them; inf where less than two would go into a call."""
+    work = work_on_few(n, 1.0 if rows.precomputed else len(rows.data) / max(rows.n, 1))
+    return work if 2 * work <= _MOST_WORK else np.inf
+
+
 def small_machines(rows: Rows, kernel: Kernel, sizes: Ints, fewer: Ints) -> SmallMachines | None:
     """For machines of so many examples each, and in their smaller class; None where those that are taken are too few to be
     worth packing all rows for.
@@ -186,9 +195,11 @@ def small_machines(rows: Rows, kernel: Kernel, sizes: Ints, fewer: Ints) -> Smal
     And for a precomputed kernel that is not symmetric: here K(x, z) serves as K(z, x).
     """
     small = sizes[sizes <= MOST_VARIABLES]
-    taken = sizes[(sizes <= MOST_VARIABLES) | (fewer <= MOST_OF_TINY)]
+    large = sizes[(sizes > MOST_VARIABLES) & (fewer <= MOST_OF_TINY)]
+    large = large[[_work_of_large(rows, n) < np.inf for n in large.tolist()]]
+    enough = (len(small) >= 2 and small.sum() >= rows.n) or (len(large) >= _FEW_LARGE and large.sum() >= rows.n)
     whole = rows.n <= _ROWS_IN_COMMON and np.square(small).sum() >= _IN_COMMON * rows.n**2
-    if rows.form == "dense" or len(taken) < 2 or taken.sum() < rows.n:
+    if rows.form == "dense" or not enough:
         return None
     if kernel.kind == PRECOMPUTED and not _is_symmetric(rows):
         return None

@@ -14,7 +14,8 @@ from zoo import classes
 
 from svmkit import parallel, schedule
 from svmkit.config import TrainConfig
-from svmkit.data import Dataset, Ints
+from svmkit.data import Dataset, Ints, Rows
+from svmkit.engine.kernels import Engine
 from svmkit.engine.together import Ended
 from svmkit.fit import fit, kernel_of
 from svmkit.io.model_libsvm import model_text
@@ -74,7 +75,9 @@ def test_the_optimum_of_all_examples_comes_out(kernel: str, bias: Any, place: st
     assert ended is not None
     assert len(ended.converged) == len(sizes)
     assert len(finished) == 15
-    assert sum(finished) >= (12 if bias == "free" else 4)  # without a bias more examples of a large class matter
+    least = 12 if bias == "free" else 4  # without a bias more examples of a large class matter
+    assert sum(finished) >= least
+    assert np.count_nonzero(ended.converged[sizes > 100]) >= least
     for number in np.flatnonzero(sizes > 100).tolist():
         if not ended.converged[number]:
             continue
@@ -90,14 +93,15 @@ def test_the_optimum_of_all_examples_comes_out(kernel: str, bias: Any, place: st
         assert ended.evaluations[number] >= 300 * np.count_nonzero(beta)
 
 
-@pytest.mark.parametrize("nearest", [1, 32])
+@pytest.mark.parametrize("first", [1, 32])
 @pytest.mark.parametrize("more", [1, 32])
+@pytest.mark.parametrize("sample", [40, 1024])
 def test_it_does_not_matter_which_examples_come_first(
-    nearest: int, more: int, finished: list[bool], monkeypatch: pytest.MonkeyPatch
+    first: int, more: int, sample: int, finished: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = classes(SIZES["first"], spread=1.5)
     alone_model = fit(data, replace(CONFIG, solver="pair"))
-    for name, value in (("_NEAREST", nearest), ("_MORE", more), ("_FEWER", inf)):
+    for name, value in (("_LARGEST", first), ("_MORE", more), ("_SAMPLE", sample), ("_FEWER", inf), ("_ROUNDS", 400)):
         monkeypatch.setattr(smo_few, name, value)
     found = fit(data, CONFIG)
     assert all(finished)
@@ -134,6 +138,36 @@ def test_threads_make_no_difference(n_threads: int, finished: list[bool]) -> Non
     parallel.use_threads(n_threads)
     assert model_text(fit(data, CONFIG).model) == model_text(expected.model)
     assert sum(finished) >= 24
+
+
+def test_a_precomputed_kernel_is_trained_on_few_as_well(finished: list[bool]) -> None:
+    data = classes(SIZES["first"], spread=1.5)
+    every = np.arange(data.n)
+    of = kernel_of(CONFIG, data.n_features)
+    K = Engine(data.rows, of, "f8").block(every, every)
+    rows = Rows(np.empty(0), np.empty(0, np.int32), np.zeros(data.n + 1, np.int64), data.n, K, every + 1)
+    expected, found = fit(data, CONFIG), fit(replace(data, rows=rows), replace(CONFIG, kernel="precomputed"))
+    assert sum(finished) >= 24
+    for one, other in zip(found.machines, expected.machines, strict=True):
+        assert one.status is Status.CONVERGED
+        assert one.certificate.dual == pytest.approx(other.certificate.dual, abs=one.certificate.gap + other.certificate.gap)
+
+
+def test_machines_that_nobody_waits_for_are_left(finished: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a signal or the time limit says is heard in the midst of a call."""
+    data = classes(SIZES["first"], spread=1.5)
+    began: list[bool] = []
+
+    def sums(*given: Any) -> Any:
+        began.append(True)
+        return found(*given)
+
+    found = smo_few._Some._sums
+    monkeypatch.setattr(smo_few._Some, "_sums", sums)
+    result = fit(data, CONFIG, interrupted=lambda: bool(began))
+    assert finished == [False] * len(finished)
+    assert 1 <= len(began) <= 2  # one on each thread
+    assert {machine.status for machine in result.machines} >= {Status.INTERRUPTED}
 
 
 def test_classes_of_more_than_a_handful_are_not_tiny(finished: list[bool]) -> None:

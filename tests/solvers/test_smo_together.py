@@ -144,13 +144,15 @@ def test_what_is_trained_together() -> None:
     assert found.work(most + 1, tiny + 1) == np.inf
     assert found.work(most + 1, tiny) < np.inf
     assert 10_000 * found.work(2, 1) <= schedule._IN_ONE_CALL
-    assert (
-        smo.together(rows, rbf, options, np.array([60, 3000, 3000]), np.array([30, 33, 33])) is None
-    )  # one small machine alone
-    assert (
-        smo.together(rows, rbf, options, np.array([10, 10, 3000]), np.array([5, 5, 33])) is None
-    )  # all rows would be packed for a few
-    assert smo.together(rows, rbf, options, np.array([10, 3000, 3000]), np.array([5, 32, 32])) is not None
+    too_few = {
+        "one small machine alone": ([60, 3000, 3000], [30, 33, 33]),
+        "all rows would be packed for a few": ([10, 10, 3000], [5, 5, 33]),
+        "and for three of a tiny class": ([10, 3000, 3000, 3000], [5, 32, 32, 32]),
+        "calls of one machine": ([90_000] * 4, [32] * 4),
+    }
+    for sizes, fewer in too_few.values():
+        assert smo.together(rows, rbf, options, np.array(sizes), np.array(fewer)) is None
+    assert smo.together(rows, rbf, options, np.array([10, 3000, 3000, 3000, 3000]), np.array([5, 32, 32, 32, 32])) is not None
     assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60]), np.array([30, 30, 30])) is None
     assert (
         smo.together(
