@@ -24,7 +24,7 @@ from svmkit.solvers.base import Several
 MOST_OF_TINY = 32
 #: Machines that go side by side and share kernel values.
 _TOGETHER = 8
-#: Examples of the large class in the sample, about.
+#: Examples of the large class in the sample at most.
 _SAMPLE = 1024
 #: So many of the large class to begin with, so many that join at a time, and so many in use at most.
 _LARGEST, _MORE, _MOST = 32, 32, 256
@@ -89,10 +89,10 @@ class _Some:
     def train(self, bias: bool, eps: float, most_steps: int) -> None:
         """Of machines that end with no violator among the sample, those that end with none among all have finished."""
         n = len(self._rows)
-        sample = np.arange(0, n, max(1, n // _SAMPLE))
+        every, sample = np.arange(n), np.arange(0, n, -(-n // _SAMPLE))
         self._begin(sample)
         numbers = list(range(len(self._large)))
-        for seen in (sample, np.arange(n)):
+        for seen in (sample, every) if len(sample) < n else (every,):
             numbers = self._without_violators(numbers, seen, bias, eps, most_steps)
 
     def _begin(self, sample: Ints) -> None:

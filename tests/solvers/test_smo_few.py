@@ -170,6 +170,14 @@ def test_machines_that_nobody_waits_for_are_left(finished: list[bool], monkeypat
     assert {machine.status for machine in result.machines} >= {Status.INTERRUPTED}
 
 
+def test_steps_of_all_rounds_are_within_the_limit(finished: list[bool]) -> None:
+    data = classes(SIZES["first"], spread=1.5)
+    steps = sorted(machine.steps for machine in fit(data, CONFIG).machines)
+    found = fit(data, replace(CONFIG, max_iter=steps[-8]))
+    assert 0 < sum(finished[len(finished) // 2 :]) < len(finished) // 2
+    assert all(machine.steps <= steps[-8] for machine in found.machines)
+
+
 def test_classes_of_more_than_a_handful_are_not_tiny(finished: list[bool]) -> None:
     fit(classes([300, 33, 32, *TINY], spread=1.5), CONFIG)
     assert len(finished) == 16
