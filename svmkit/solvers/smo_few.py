@@ -1,7 +1,7 @@
 """Machines of a large class and a tiny one, several together: each on the tiny class and those few of the large that matter.
 
-Against a handful of examples a class of thousands has few support vectors, and what smo spends on all the others is the time
-that this takes. So a machine begins with those of the large class whose kernel values with the tiny one are largest, and is
+Against few examples a class of thousands has few support vectors, and what smo spends on all the others is the time that this
+takes. So a machine begins with those of the large class whose kernel values with the tiny one are largest, and is
 trained on these as small machines are (engine/together.py), from β = 0. Then F of the large class follows from one product with
 the support vectors; those that violate most join, and that again until none does: first among a sample of the large class, then
 among all of it. A machine whose violators do not become far fewer by that is left to smo, as many of the large class matter
@@ -21,7 +21,7 @@ from svmkit.engine.together import Blocks, Boxes, Ended, train_machines
 from svmkit.solvers.base import Several
 
 #: Examples of the tiny class at most.
-MOST_OF_TINY = 32
+MOST_OF_TINY = 128
 #: Machines that go side by side and share kernel values.
 _TOGETHER = 8
 #: Examples of the large class in the sample at most.

@@ -178,6 +178,7 @@ def test_steps_of_all_rounds_are_within_the_limit(finished: list[bool]) -> None:
     assert all(machine.steps <= steps[-8] for machine in found.machines)
 
 
-def test_classes_of_more_than_a_handful_are_not_tiny(finished: list[bool]) -> None:
+def test_larger_classes_are_not_tiny(finished: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smo_together, "MOST_OF_TINY", 32)
     fit(classes([300, 33, 32, *TINY], spread=1.5), CONFIG)
     assert len(finished) == 16

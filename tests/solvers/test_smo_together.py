@@ -137,7 +137,7 @@ def test_what_is_trained_together() -> None:
     options = smo.Options()
     rbf = Kernel(RBF, gamma=1.0)
     rows = classes([30, 30, 30]).rows
-    found = smo.together(rows, rbf, options, np.array([60, 60, 3000]), np.array([30, 30, 33]))
+    found = smo.together(rows, rbf, options, np.array([60, 60, 3000]), np.array([30, 30, 129]))
     assert found is not None
     most, tiny = smo_together.MOST_VARIABLES, smo_few.MOST_OF_TINY
     assert found.work(most, most // 2) < np.inf
@@ -145,14 +145,16 @@ def test_what_is_trained_together() -> None:
     assert found.work(most + 1, tiny) < np.inf
     assert 10_000 * found.work(2, 1) <= schedule._IN_ONE_CALL
     too_few = {
-        "one small machine alone": ([60, 3000, 3000], [30, 33, 33]),
-        "all rows would be packed for a few": ([10, 10, 3000], [5, 5, 33]),
-        "and for three of a tiny class": ([10, 3000, 3000, 3000], [5, 32, 32, 32]),
+        "one small machine alone": ([60, 3000, 3000], [30, 129, 129]),
+        "all rows would be packed for a few": ([10, 10, 3000], [5, 5, 129]),
+        "and for three of a tiny class": ([10, 3000, 3000, 3000], [5, 128, 128, 128]),
         "calls of one machine": ([90_000] * 4, [32] * 4),
     }
     for sizes, fewer in too_few.values():
         assert smo.together(rows, rbf, options, np.array(sizes), np.array(fewer)) is None
-    assert smo.together(rows, rbf, options, np.array([10, 3000, 3000, 3000, 3000]), np.array([5, 32, 32, 32, 32])) is not None
+    assert (
+        smo.together(rows, rbf, options, np.array([10, 3000, 3000, 3000, 3000]), np.array([5, 128, 128, 128, 128])) is not None
+    )
     assert smo.together(rows, rbf, smo.Options(working_set=64), np.array([60, 60, 60]), np.array([30, 30, 30])) is None
     assert (
         smo.together(
