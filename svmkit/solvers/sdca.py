@@ -9,7 +9,8 @@ Papers    Shalev-Shwartz & Zhang, JMLR 14 (2013); Hsieh, Chang, Lin, Keerthi & S
 
 The kernel form works on β = y∘α in its box and F = y − Kβ = −y∘G of the active variables. The order of a sweep is known ahead:
 so the next 256 variables are taken together, their kernel block is evaluated, the steps inside it are those of the plain
-algorithm, and one fused product with all that changed brings F up to date. At the end of a sweep variables at a bound whose F
+algorithm, and one fused product with all that changed brings F up to date. A sweep over the same variables as the one before
+goes on along both moves (momentum.py), as far as the box lets each variable. At the end of a sweep variables at a bound whose F
 lies further beyond it than any violation are set aside; once the active ones meet the tolerance all come back, F of each set
 brought up to date from what has changed since it went. Kernel values are float32 where the data allow it, as in smo.
 
@@ -28,9 +29,11 @@ from numpy.typing import NDArray
 
 from svmkit.certificate import kkt_violation
 from svmkit.data import Floats, Ints
-from svmkit.engine import qp, rng
+from svmkit.engine import momentum, qp, rng
 from svmkit.engine.active import ActiveSet
+from svmkit.engine.by_need import product_of_rows
 from svmkit.engine.kernels import Engine, cross_apply
+from svmkit.engine.momentum import Move
 from svmkit.engine.reviews import Checks
 from svmkit.engine.space import aligned
 from svmkit.errors import UsageError
@@ -52,10 +55,14 @@ _HELD = 2048
 
 @dataclass(frozen=True)
 class Options:
-    """``epochs``: the run ends with the sweep in which n·epochs visits are reached; ``shrinking`` sets variables aside."""
+    """``epochs``: the run ends with the sweep in which n·epochs visits are reached; ``shrinking`` sets variables aside;
+    ``momentum`` lets a sweep of the kernel form go on."""
 
     epochs: float = field(default=1e5, metadata={"help": "times n examples are visited, at most"})
     shrinking: bool = field(default=True, metadata={"help": "set examples at their bounds aside (-h)"})
+    momentum: bool = field(
+        default=True, metadata={"help": "of a kernel: after a sweep go on along its move and the one before, as far as is best"}
+    )
 
 
 @dataclass
@@ -75,8 +82,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
     """
     if not options.epochs > 0:
         raise UsageError(f"-O epochs={options.epochs:g}: must be greater than 0")
-    form = LinearForm if problem.kernel.kind == LINEAR else _KernelForm
-    return State(form(problem, options.shrinking, eps, seed), last=options.epochs * problem.n)
+    form: LinearForm | _KernelForm
+    if problem.kernel.kind == LINEAR:
+        form = LinearForm(problem, options.shrinking, eps, seed)
+    else:
+        form = _KernelForm(problem, options.shrinking, options.momentum, eps, seed)
+    return State(form, last=options.epochs * problem.n)
 
 
 def advance(state: State, budget: int) -> Progress:
@@ -125,10 +136,11 @@ class _Block:
 
 class _KernelForm:
     """``held`` is the kernel block of all active variables, where they are few: of all there are only where it is in float64
-    from the start. ``used`` says which of its rows have been."""
+    from the start. ``used`` says which of its rows have been. ``begun``: β and F at the sweep's begin; ``before``: the move of
+    the sweep before, None where that was of other variables."""
 
-    def __init__(self, problem: Problem, shrinking: bool, eps: float, seed: int) -> None:
-        self.problem, self.shrinking, self.eps, self.seed = problem, shrinking, eps, seed
+    def __init__(self, problem: Problem, shrinking: bool, momentum: bool, eps: float, seed: int) -> None:
+        self.problem, self.shrinking, self.momentum, self.eps, self.seed = problem, shrinking, momentum, eps, seed
         self.sweeps = 0
         self.violation = nan
         self.done = self.stalled = False
@@ -213,24 +225,62 @@ class _KernelForm:
         self.moved += block.moved
         self.block = None
 
-    def _begin_sweep(self) -> None:
-        self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(self.variables.active.number)), 0, 0
+    def _begin_sweep(self, before: Move | None = None) -> None:
+        active = self.variables.active
+        self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(active.number)), 0, 0
+        self.begun, self.before = Move(active.beta.copy(), active.F.copy()), before
 
     def _end_sweep(self) -> None:
         """Looks whether the tolerance is met, sets variables aside or brings them back, and begins the next sweep."""
         self.sweeps += 1
+        active = self.variables.active
+        move = self._go_on() if self.momentum else None
         self._measure()
         if self.violation <= self.eps and not self.variables.is_whole:
             self._activate_all()
             self._measure()
         if self.violation <= self.eps:
             self._check()
+            move = None
         elif self.moved == 0:
             self._refresh()
             self._use_float64()
+            move = None
         elif self.shrinking and not self.small:
             self._set_aside()
-        self._begin_sweep()
+        self._begin_sweep(move if self.variables.active is active else None)
+
+    def _go_on(self) -> Move:
+        """From where the sweep has led to the best point of its plane, brought into the box, if that is better; the whole move.
+
+        What the box takes from a variable changes F by a row of kernel values: of more than a block's there is no going on.
+        """
+        active = self.variables.active
+        move = Move(active.beta - self.begun.beta, active.F - self.begun.F)
+        more = momentum.farther(active.F, [move] if self.before is None else [move, self.before])
+        if more is None:
+            return move
+        wanted = active.beta + more.beta
+        beta = np.clip(wanted, active.lower, active.upper)
+        outside = np.flatnonzero(beta != wanted)
+        if len(outside) > _BLOCK:
+            return move
+        F = active.F + more.F
+        self._change(outside, (beta - wanted)[outside], F)
+        if momentum.gains(beta, active.F, Move(beta - active.beta, F - active.F)):
+            active.beta, active.F = beta, F
+        return Move(active.beta - self.begun.beta, active.F - self.begun.F)
+
+    def _change(self, place: Ints, change: Floats, F: Floats) -> None:
+        """Brings ``F`` of the active variables up to date with a change of β of those at ``place``."""
+        active = self.variables.active
+        if self.held is not None:
+            whole = np.zeros(len(F))
+            whole[place] = change
+            F -= product_of_rows(self.held, whole)
+            return
+        self.variables.engine.apply(active.packed, active.number[place], -change, F)
+        self.evaluations += len(place) * len(F)
 
     def _measure(self) -> None:
         """The violation among the active variables."""

@@ -21,7 +21,7 @@ from svmkit.errors import DataError
 from svmkit.fit import fit
 from svmkit.io.model_libsvm import model_text, parse_model
 from svmkit.model import decision_values, predict
-from svmkit.problem import LINEAR, RBF, Kernel, Problem
+from svmkit.problem import LINEAR, POLYNOMIAL, RBF, Kernel, Problem
 from svmkit.recertify import certificates
 from svmkit.solvers import sdca
 from svmkit.solvers.base import run
@@ -50,7 +50,10 @@ class Plain:
     problem: Problem
     seed: int
     shrinking: bool
+    momentum: bool = False
     beta: Floats = field(init=False)
+    before: Floats | None = None
+    went_on: list[int] = field(default_factory=list)
     visits: int = 0
     values: int = 0
     sizes: list[int] = field(default_factory=list)
@@ -66,6 +69,7 @@ class Plain:
         lower, upper = np.minimum(0, bound), np.maximum(0, bound)
         if len(self.active) > sdca._HELD:
             self.rows_used = set()
+        begun = self.beta.copy()
         for i in self.active[rng.permutation(self.seed, number, len(self.active))].tolist():
             F = y[i] - self.K[i] @ self.beta
             new = min(max(self.beta[i] + F / self.K[i, i], lower[i]), upper[i])
@@ -76,6 +80,9 @@ class Plain:
                     self.rows_used.add(i)
             self.beta[i] = new
         self.sizes.append(len(self.active))
+        if self.momentum:
+            self.go_on(self.beta - begun, lower, upper)
+            self.before = self.beta - begun
         if self.shrinking:
             F = (y - self.K @ self.beta)[self.active]
             beta, low, high = self.beta[self.active], lower[self.active], upper[self.active]
@@ -83,7 +90,22 @@ class Plain:
             stuck = np.where(beta == low, -F, np.where(beta == high, F, 0.0))
             keep = stuck <= violation
             if np.count_nonzero(~keep) > active._WORTH * len(keep):
-                self.active = self.active[keep]
+                self.active, self.before = self.active[keep], None
+
+    def go_on(self, move: Floats, lower: Floats, upper: Floats) -> None:
+        """To the best point of the plane of both moves, in the box, if that is better."""
+        moves = np.array([move] if self.before is None else [move, self.before])
+        lengths = np.linalg.solve(moves @ self.K @ moves.T, moves @ (self.problem.y - self.K @ self.beta))
+        wanted = self.beta + lengths @ moves
+        beta = np.clip(wanted, lower, upper)
+        outside = np.count_nonzero(beta != wanted)
+        if outside > sdca._BLOCK:
+            return
+        self.values += 0 if len(self.active) <= sdca._HELD else outside * len(self.active)
+        dual = [oracle.dual_objective(self.K, self.problem.y, point) for point in (self.beta, beta)]
+        if dual[1] > dual[0]:
+            self.beta = beta
+            self.went_on.append(outside)
 
 
 def beta_of(problem: Problem, state: sdca.State) -> Floats:
@@ -98,7 +120,7 @@ def test_the_steps_are_the_plain_ones(
     """The same α and count of kernel values at the ends of ten sweeps, while variables go aside; the last are held, or not."""
     monkeypatch.setattr(sdca, "_HELD", held)
     problem = large()
-    state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-9, seed)
+    state = sdca.start(problem, sdca.Options(shrinking=shrinking, momentum=False), 1e-9, seed)
     plain = Plain(problem, seed, shrinking)
     for sweep in range(10):
         plain.sweep(sweep)
@@ -117,7 +139,8 @@ def test_the_steps_are_the_plain_ones_in_float64(monkeypatch: pytest.MonkeyPatch
     if held < 90:  # else float64 costs nothing, and is what a run begins with
         monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f8", layouts.layout_of(*rows_and_kernel, "f8")))
     problem = large(90)
-    state, plain = sdca.start(problem, sdca.Options(shrinking=False), 1e-9, 5), Plain(problem, 5, False)
+    state = sdca.start(problem, sdca.Options(shrinking=False, momentum=False), 1e-9, 5)
+    plain = Plain(problem, 5, False)
     for sweep in range(5):
         for cut in (1, 40, 49):
             progress = sdca.advance(state, cut)
@@ -125,6 +148,40 @@ def test_the_steps_are_the_plain_ones_in_float64(monkeypatch: pytest.MonkeyPatch
         plain.sweep(sweep)
         np.testing.assert_allclose(beta_of(problem, state), plain.beta, rtol=1e-9, atol=1e-11)
         assert progress.kernel_evaluations == plain.values
+
+
+@pytest.mark.parametrize("kernel", [Kernel(RBF, 0.25), Kernel(POLYNOMIAL, 0.2, 1.0, 2)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("shrinking", [False, True])
+@pytest.mark.parametrize("held", [24, 70, 1000])
+def test_sweeps_go_on_as_the_plain_ones_do(
+    held: int, shrinking: bool, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, blocks: None
+) -> None:
+    """With momentum, with few variables brought back into the box and with many, over fewer variables from some sweep on."""
+    monkeypatch.setattr(sdca, "_HELD", held)
+    monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f8", layouts.layout_of(*rows_and_kernel, "f8")))
+    problem = large(90, C=20.0, kernel=kernel)
+    state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-9, 5)
+    plain = Plain(problem, 5, shrinking and held < 90, momentum=True)
+    for sweep in range(25):
+        plain.sweep(sweep)
+        progress = sdca.advance(state, plain.visits - state.steps)
+        assert state.form.visit(0, EVERY) == 0  # the end of the sweep
+        np.testing.assert_allclose(beta_of(problem, state), plain.beta, rtol=1e-6, atol=1e-8)
+        assert progress.steps == plain.visits
+    assert len(plain.went_on) > 10
+    assert max(plain.went_on) > 0
+    assert (len(set(plain.sizes)) > 1) == (shrinking and held < 90)
+
+
+def test_momentum_saves_most_visits_of_an_ill_conditioned_problem() -> None:
+    visits, duals = [], []
+    for on in (False, True):
+        result = run(sdca, large(C=1e4), sdca.Options(momentum=on), eps=1e-6)
+        assert result.status is Status.CONVERGED
+        visits.append(result.steps)
+        duals.append(result.certificate.dual)
+    assert visits[1] < 0.3 * visits[0]
+    assert duals[0] == pytest.approx(duals[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.5, 100.0])

@@ -63,7 +63,7 @@ def test_it_goes_on_as_a_plain_run_does(held: int, monkeypatch: pytest.MonkeyPat
     beta, visits, values, came_back = plain(case, 0, held)
     assert len(came_back) == 2  # the first time too late
     assert 24 < max(came_back) < 140
-    state = sdca.start(case, sdca.Options(), EPS, 0)
+    state = sdca.start(case, sdca.Options(momentum=False), EPS, 0)
     progress = sdca.advance(state, 10**9)
     assert progress.done
     assert progress.steps == visits

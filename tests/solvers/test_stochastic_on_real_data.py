@@ -37,13 +37,13 @@ def test_pegasos_comes_near_the_optimum_in_10n_steps(data: str, C: float, batch:
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "C"), SETS)
 def test_sdca_comes_to_the_optimum_in_30_sweeps(data: str, C: float) -> None:
-    """By its own objective, the dual, to far less than 1e-4; the primal of the same α lies further off."""
+    """Within 1e-4 of it; by its own objective, the dual, far nearer than by the primal of the same α."""
     case = real(data, C)
     found = run(solvers.solver("sdca"), case, sdca.Options(), eps=1e-9, limits=Limits(max_iter=30 * case.n))
     assert found.steps <= 30 * case.n
     best = optimum(case)
-    assert found.certificate.dual >= best * (1 - 1e-6)
-    assert 0 <= found.certificate.primal / best - 1 <= 2e-4
+    assert found.certificate.dual >= best * (1 - 1e-9)
+    assert 0 <= found.certificate.primal / best - 1 <= 1e-4
 
 
 @pytest.mark.slow
