@@ -26,15 +26,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, nan, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmkit import parallel
 from svmkit.certificate import balanced
 from svmkit.data import Floats, Ints
 from svmkit.engine import level, water
+from svmkit.engine.kept_rows import KeptRows
 from svmkit.engine.kernels import Engine, afresh
 from svmkit.errors import UsageError
 from svmkit.problem import Bias, Problem, Solution, as_expansion
@@ -46,8 +45,8 @@ EXACT = False
 ACCURACY = 0.15
 BIASES: tuple[Bias, ...] = ("free", "none")
 
-#: Rows evaluated together at most, and steps foretold for each of them.
-_TOGETHER, _FORESIGHT = 64, 4
+#: Steps foretold for each row that is evaluated.
+_FORESIGHT = 4
 #: ν is found anew after 1/16 more steps each time, a new window of the mean begins after √2 times as many.
 _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
 #: The powers of s α_i/C_i by which it is raised and lowered; lowered less with a bias, which takes up what responses have in
@@ -57,8 +56,6 @@ _RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 _SHORTEST_EPOCH = 250
 #: ν as a share of the margin where no slack is best: the lowest responses alone are covered. The least ν: w is divided by it.
 _LEAST_SLACK, _SMALLEST_NU = 1e-9, 1e-100
-#: Rows are kept in float32 where the largest diagonal value lies between these: its error is small against a step's.
-_SMALLEST, _LARGEST = 1e-20, 1e30
 #: Kernel values that a thread adds up at a time.
 _PIECE_VALUES = 500_000
 
@@ -86,9 +83,9 @@ class _Window:
 class _State:
     """All vectors in the order ``order``, positives first; ``numbers`` and ``counts`` as level.py has them.
 
-    ``window`` holds sums since ``window_start``, up to what ``numbers[SCALES]`` and ``owed`` (a slot of ``K``) still add to
-    them; ``before`` those of the window before. ``together`` rows are evaluated at a time. ``checked`` counts the
-    kernel values that looks at the gap took; ``ended_at`` is the mean that has converged.
+    ``window`` holds sums since ``window_start``, up to what ``numbers[SCALES]`` and ``owed`` (a slot of ``rows``) still add to
+    them; ``before`` those of the window before. ``checked`` counts the kernel values that looks at the gap took;
+    ``ended_at`` is the mean that has converged.
     """
 
     problem: Problem
@@ -96,17 +93,11 @@ class _State:
     eps: float
     order: Ints
     sign: Floats
-    engine: Engine
+    rows: KeptRows
     diagonal: Floats
     weight: Floats
     near: Floats
     drawn: Ints
-    kept: str
-    together: int
-    K: NDArray[Any]
-    row_in: Ints
-    slot_of: Ints
-    unused: Ints
     owed: Floats
     c: Floats
     alpha: Floats
@@ -118,7 +109,6 @@ class _State:
     window_start: int = 0
     next_window: int = 1
     next_nu: int = 1
-    oldest: int = 0
     checked: int = 0
     gap: float = nan
     ended_at: _Window | None = None
@@ -136,10 +126,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     diagonal = engine.diagonal()
     weight = problem.omega[order]
     largest = float(np.abs(diagonal).max(initial=0.0))
-    kept = "f4" if _SMALLEST < largest < _LARGEST else engine.real
-    room = int(options.cache_mb * 2**20 / (n * np.dtype(kept).itemsize))
-    together = min(n, max(options.batch, min(room, _TOGETHER)))
-    slots = min(max(room, together), n + together)  # rows kept: all, and room to evaluate more, where there is memory for them
+    rows = KeptRows(engine, diagonal, options.cache_mb, options.batch)
     counts = np.zeros(level.N_COUNTS, np.int64)
     counts[[level.POSITIVES, level.BASINS, level.BATCH, level.SEED]] = (
         positives, 2 if problem.bias == "free" else 1, options.batch, seed,
@@ -154,18 +141,12 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         eps=eps,
         order=order,
         sign=problem.y[order],
-        engine=engine,
+        rows=rows,
         diagonal=diagonal,
         weight=weight,
         near=np.empty((2, n)),
         drawn=np.zeros(options.batch, np.int64),
-        kept=kept,
-        together=together,
-        K=np.empty((slots, n), kept),
-        row_in=np.full(slots, -1),
-        slot_of=np.full(n, -1),
-        unused=np.zeros(slots, np.int64),
-        owed=np.zeros(slots),
+        owed=np.zeros(len(rows.K)),
         c=np.zeros(n),
         alpha=np.zeros(n),
         numbers=numbers,
@@ -201,8 +182,8 @@ def advance(state: _State, budget: int) -> Progress:
     while left > 0 and not state.done and _step(state) < state.total_steps:
         event = min(state.next_nu, state.next_window, state.total_steps)
         asked = min(left, event - _step(state))
-        taken = water.take_steps[state.kept](
-            *(state.K, state.slot_of, state.unused, state.owed, state.c, state.alpha, state.window.alpha),
+        taken = water.take_steps[state.rows.real](
+            *(state.rows.K, state.rows.slot_of, state.rows.unused, state.owed, state.c, state.alpha, state.window.alpha),
             *(state.weight, state.diagonal, state.near, state.numbers, state.counts, state.drawn, asked),
         )
         if taken < asked:
@@ -249,20 +230,12 @@ def _step(state: _State) -> int:
 def _load_rows(state: _State) -> None:
     """Evaluates the rows that the next steps will want, in place of the oldest."""
     _settle(state)
-    at = state.oldest if state.oldest + state.together <= len(state.K) else 0
-    old = state.row_in[at : at + state.together].copy()
-    state.slot_of[old[old >= 0]] = -1
-    found = np.empty(state.together, np.int64)
-    steps = min(_FORESIGHT * state.together, state.total_steps - _step(state))
-    count = water.foresee(state.c, state.weight, state.diagonal, state.numbers, state.counts, state.slot_of, steps, found)
-    stays = count + np.flatnonzero(old[count:] >= 0)  # they need not make room
-    state.slot_of[old[stays]] = at + stays
-    new = found[:count][state.slot_of[found[:count]] < 0]
-    end = at + len(new)
-    state.row_in[at : at + count] = -1
-    state.engine.whole_rows(new, state.K[at:end])
-    state.row_in[at:end], state.slot_of[new], state.unused[at:end] = new, np.arange(at, end), 1
-    state.oldest = end
+    rows = state.rows
+    rows.make_room()
+    found = np.empty(rows.together, np.int64)
+    steps = min(_FORESIGHT * rows.together, state.total_steps - _step(state))
+    count = water.foresee(state.c, state.weight, state.diagonal, state.numbers, state.counts, rows.slot_of, steps, found)
+    rows.fill(found[:count])
 
 
 def _settle(state: _State) -> None:
@@ -275,8 +248,8 @@ def _add_owed(state: _State, out: Floats) -> None:
     slots = np.flatnonzero(state.owed)
     n, positives = len(out), int(state.counts[level.POSITIVES])
     pieces = max(1, min(64, n * len(slots) // _PIECE_VALUES))
-    add = water.add_owed[state.kept]
-    parallel.run_ranges(lambda first, last: add(state.K, slots, state.owed, positives, first, last, out), n, pieces)
+    add = water.add_owed[state.rows.real]
+    parallel.run_ranges(lambda first, last: add(state.rows.K, slots, state.owed, positives, first, last, out), n, pieces)
 
 
 def _attend(state: _State) -> None:

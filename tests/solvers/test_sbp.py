@@ -185,13 +185,13 @@ def test_few_rows_kept_change_only_the_count(bias: Bias) -> None:
     """Of 300 rows 8 at a time: those that have gone are evaluated again, but never one for two draws within a step."""
     case = asked(300, bias)
     (many, few) = (sbp.start(case, sbp.Options(batch=2, cache_mb=mb), 1e-12, 3) for mb in (100.0, 0.01))
-    assert len(few.K) == 8
+    assert len(few.rows.K) == 8
     all_kept, some_kept = sbp.advance(many, 600), sbp.advance(few, 600)
     assert sbp.solution(few).coef == pytest.approx(sbp.solution(many).coef, rel=1e-9)
     assert all_kept.kernel_evaluations == 300 * np.count_nonzero(many.alpha)
     assert all_kept.kernel_evaluations < some_kept.kernel_evaluations < 300 * 1200
-    assert many.engine.evaluations <= 300 * 300
-    assert some_kept.kernel_evaluations <= few.engine.evaluations
+    assert many.rows.engine.evaluations <= 300 * 300
+    assert some_kept.kernel_evaluations <= few.rows.engine.evaluations
 
 
 @pytest.mark.parametrize(("cache_mb", "batch", "rows"), [(12_000 / 2**20, 4, 10), (1e-6, 4, 4), (1e-6, 1, 1), (100.0, 4, 364)])
@@ -199,7 +199,7 @@ def test_rows_kept_fit_the_memory_but_for_those_of_a_batch(cache_mb: float, batc
     """300 float32 values each; where there is room, all 300 and 64 more."""
     state = sbp.start(asked(300, "none"), sbp.Options(batch=batch, cache_mb=cache_mb), 1e-12, 0)
     sbp.advance(state, 50)
-    assert state.K.shape == (rows, 300)
+    assert state.rows.K.shape == (rows, 300)
 
 
 # --- the optimum ----------------------------------------------------------------------------------------------------------
@@ -387,4 +387,4 @@ def test_without_any_kernel_value_the_heavier_class_wins() -> None:
     state, beta, rho = ended(case, sbp.Options())
     assert abs(beta.sum()) < 1e-12
     assert rho == -np.sign(case.y @ case.upper)
-    assert state.engine.evaluations == 0
+    assert state.rows.engine.evaluations == 0

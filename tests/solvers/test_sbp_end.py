@@ -51,7 +51,7 @@ def test_rows_evaluated_together_need_not_fill_those_kept(rows: int) -> None:
     """They are 64, so that the last of those kept stay unused, but for 128."""
     case = unbiased(300, 2.0)
     few, all_kept = (sbp.start(case, sbp.Options(cache_mb=mb), 1e-12, 0) for mb in (rows * 300 * 4 / 2**20, 100.0))
-    assert len(few.K) == rows
+    assert len(few.rows.K) == rows
     sbp.advance(few, 600)
     sbp.advance(all_kept, 600)
     assert sbp.solution(few).coef == pytest.approx(sbp.solution(all_kept).coef, rel=1e-9)
