@@ -80,6 +80,7 @@ SHARED = {
         "by_need",
         "space",
         "centred",
+        "subgradient",
     },
     "maps": {"landmarks", "stored"},
     "solvers": {
@@ -92,6 +93,7 @@ SHARED = {
         "newton_state",
         "pegasos_linear",
         "pegasos_stream",
+        "pegasos_violators",
         "perceptron_stream",
         "sdca_linear",
         "smo",

@@ -117,7 +117,7 @@ block_steps = both_precisions(
 
 
 @helper(ORDERED, inline=True)
-def _settle(sums: Any, counts: Any, n_hits: Any, lam: Any, average: Any, project: Any, hold: Any) -> None:
+def settle(sums: Any, counts: Any, n_hits: Any, lam: Any, average: Any, project: Any, hold: Any) -> None:
     """The end of a step on w = scale·v: its projection, its part in the average, and the next t."""
     counts[HITS] += n_hits
     norm2 = sums[SCALE] * sums[SCALE] * sums[V_NORM2]
@@ -131,7 +131,7 @@ def _settle(sums: Any, counts: Any, n_hits: Any, lam: Any, average: Any, project
 
 
 @helper(ORDERED)
-def _renew(v: Any, late_v: Any, sums: Any) -> None:
+def renew(v: Any, late_v: Any, sums: Any) -> None:
     """v ← scale·v, with S = 0 from now on and S·v − late as it was."""
     own_units(v, late_v, sums[SCALE], sums[SCALE_SUM])
     sums[V_NORM2] *= sums[SCALE] * sums[SCALE]
@@ -182,10 +182,10 @@ def _linear_loop(ends: Any, dot_row: Any, add_row: Any, ask_for_row: Any) -> Any
                 if average != NO_AVERAGE:
                     add_row(indices, data, k0, k1, size * y[i] * sums[SCALE_SUM], late_v)
                     late_a[i] += size * sums[SCALE_SUM]
-            _settle(sums, counts, n_hits, lam, average, project, hold)
+            settle(sums, counts, n_hits, lam, average, project, hold)
             if sums[SCALE] < SMALLEST_SCALE:
                 own_units(a, late_a, sums[SCALE], sums[SCALE_SUM])
-                _renew(v, late_v, sums)
+                renew(v, late_v, sums)
 
     return loop
 
@@ -239,11 +239,11 @@ def _stream_loop(dot: Any, add: Any) -> Any:
                 if average != NO_AVERAGE:
                     add(indices, data, indptr[i], indptr[i + 1], size * y[i] * sums[SCALE_SUM], late_v)
                     sums[LATE_CONSTANT] += size * y[i] * sums[SCALE_SUM] * constant
-            _settle(sums, counts, n_hits, lam, average, project, hold)
+            settle(sums, counts, n_hits, lam, average, project, hold)
             if sums[SCALE] < SMALLEST_SCALE:
                 sums[LATE_CONSTANT] -= sums[SCALE_SUM] * sums[V_CONSTANT]
                 sums[V_CONSTANT] *= sums[SCALE]
-                _renew(v, late_v, sums)
+                renew(v, late_v, sums)
 
     return stream_loop
 

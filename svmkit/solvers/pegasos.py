@@ -8,13 +8,15 @@ Steps     t = 1, 2, …: k examples drawn with replacement, A those of them with
           (1/(λtk)) Σ_A ω_i y_i φ(x_i), which from w = 0 is 1/(λt) times a sum of one term for each violation
 Stops     after the stated number of epochs (n examples drawn), or when a look at the certificate shows gap ≤ eps·primal;
           looks come when the work since the last one is ten times what one costs
-Memory    kernel: packed rows, a q × q block, some vectors of length n; linear: w, some vectors of length n
+Memory    kernel: packed rows, a q × q block or, for draw=violators, cache_mb of rows, some vectors of length n; linear: w, some
+          vectors of length n
 Paper     Shalev-Shwartz, Singer, Srebro & Cotter, Mathematical Programming 127 (2011), figures 1–3
 
 With a kernel, the response of a drawn example comes from all n responses kept up to date (n kernel values for each violation)
 or from a sum over the support vectors so far (that many for each example drawn). Draws are known ahead, so q of them are taken
 together: one block of their kernel values, the steps one after another inside it, then one fused product for what they
-changed. The result is that of taking them singly.
+changed. The result is that of taking them singly. With draw=violators only those with a margin below 1 are drawn
+(pegasos_violators.py).
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, Bias, Problem, Solution, Stream, as_expansion
 from svmkit.solvers import pegasos_linear as linear_steps
 from svmkit.solvers import pegasos_stream as stream_steps
+from svmkit.solvers import pegasos_violators as violator_steps
 from svmkit.solvers.base import lam_of_stream
 from svmkit.trace import Progress
 
@@ -46,7 +49,7 @@ ACCURACY: float | None = 0.3
 BIASES: tuple[Bias, ...] = ("none", "free")
 
 _AVERAGES = {"none": loops.NO_AVERAGE, "uniform": loops.UNIFORM, "step": loops.BY_STEP}
-_RESPONSES = ("all", "demand")
+_RESPONSES, _DRAWS = ("all", "demand"), ("uniform", "violators")
 #: Examples to a block: enough for a product with a hundred columns, and few against the n values of each column.
 _BLOCK = 512
 #: So many epochs, of as many examples as memory holds, have draws that 64 bits can count.
@@ -76,6 +79,10 @@ class Options:
     responses: str = field(
         default="all", metadata={"help": "of a kernel: all: kept for every example; demand: summed over support vectors"}
     )
+    draw: str = field(
+        default="uniform", metadata={"help": "from which examples: uniform (all); of a kernel: violators (margins below 1)"}
+    )
+    cache_mb: float = field(default=100.0, metadata={"help": "MB of kernel rows kept, with draw=violators (-m)"})
 
 
 @dataclass
@@ -120,7 +127,7 @@ class _Kernel:
 class _State:
     """How far a run of ``total`` steps is; ``form`` has w."""
 
-    form: _Kernel | linear_steps.State
+    form: _Kernel | violator_steps.State | linear_steps.State
     eps: float
     total: int
     done_steps: int = 0
@@ -134,9 +141,11 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     _check(options, linear)
     flags, omega = _flags(options, problem.lam), problem.omega
     constant = options.bias if problem.bias == "free" else 0.0
-    form: _Kernel | linear_steps.State
+    form: _Kernel | violator_steps.State | linear_steps.State
     if linear:
         form = linear_steps.start(problem, omega, flags, options.batch, constant, seed)
+    elif options.draw == "violators":
+        form = violator_steps.start(problem, omega, flags, options.batch, constant, options.cache_mb, seed)
     else:
         form = _start_kernel(problem, omega, flags, options, constant, seed)
     return _State(form, eps, total=max(1, ceil(options.epochs * problem.n / options.batch)))
@@ -155,9 +164,17 @@ def _check(options: Options, linear: bool) -> None:
         raise UsageError(f"-O bias={options.bias:g}: must be greater than 0 and at most {_LARGEST_BIAS:g}")
     if linear and options.responses == "demand":
         raise UsageError("-O responses=demand: of linear f (-t 0, --map) w itself is kept, and nothing is summed; leave it out")
+    if options.draw == "violators" and (linear or options.responses == "demand"):
+        kept = "of linear f (-t 0, --map) w is kept" if linear else "with -O responses=demand sums are"
+        raise UsageError(f"-O draw=violators: {kept}, and no response that would tell which examples violate; leave it out")
     if not linear and options.batch > _LARGEST_BATCH:
         raise UsageError(f"-O batch={options.batch}: at most {_LARGEST_BATCH} with a kernel other than linear")
-    for key, value, known in (("average", options.average, _AVERAGES), ("responses", options.responses, _RESPONSES)):
+    given = (
+        ("average", options.average, _AVERAGES),
+        ("responses", options.responses, _RESPONSES),
+        ("draw", options.draw, _DRAWS),
+    )
+    for key, value, known in given:
         if value not in known:
             raise UsageError(f"-O {key}={value}: must be one of {', '.join(known)}")
 
@@ -170,6 +187,9 @@ def advance(state: _State, budget: int) -> Progress:
         if isinstance(form, linear_steps.State):
             state.done_steps, closed = linear_steps.run(form, state.done_steps, end)
             cost = 2.0 * form.problem.n
+        elif isinstance(form, violator_steps.State):
+            state.done_steps, closed = violator_steps.run(form, state.done_steps, end, state.total)
+            cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
         else:
             state.done_steps, closed = _run_kernel(form, state.done_steps, end, state.total)
             cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
@@ -183,7 +203,7 @@ def advance(state: _State, budget: int) -> Progress:
         kernel_evaluations=_evaluations(state),
         done=state.done,
         completed=state.done_steps >= state.total and not state.done,
-        n_support=int(counts[loops.SUPPORTS]) if isinstance(form, _Kernel) else min(1, int(counts[loops.HITS])),
+        n_support=min(1, int(counts[loops.HITS])) if isinstance(form, linear_steps.State) else int(counts[loops.SUPPORTS]),
     )
 
 
@@ -207,14 +227,20 @@ def solution(state: _State | stream_steps.State) -> Solution:
     """The average of the iterates, or the last one where none is kept."""
     if isinstance(state, stream_steps.State):
         return stream_steps.solution(state)
-    return _kernel_solution(state.form) if isinstance(state.form, _Kernel) else linear_steps.solution(state.form)
+    if isinstance(state.form, linear_steps.State):
+        return linear_steps.solution(state.form)
+    return violator_steps.solution(state.form) if isinstance(state.form, violator_steps.State) else _kernel_solution(state.form)
 
 
 def _evaluations(state: _State) -> int:
-    """Kernel values used so far: one for each ⟨w, x⟩; n for each violation; or one for each support vector at each draw."""
+    """Kernel values used so far: one for each ⟨w, x⟩; n for each violation, or for each row that was kept; or one for each
+    support vector at each draw.
+    """
     form = state.form
     if isinstance(form, linear_steps.State):
         return state.done_steps * len(form.hits)
+    if isinstance(form, violator_steps.State):
+        return violator_steps.evaluations(form)
     if form.responses is not None:
         return int(form.counts[loops.HITS]) * form.problem.n
     return int(form.counts[loops.ON_DEMAND])
@@ -222,7 +248,7 @@ def _evaluations(state: _State) -> int:
 
 def _look(state: _State, cost: float) -> None:
     """Ends the run where the certificate is good enough, once the work since the last look is worth one of ``cost``."""
-    work = _evaluations(state)
+    work = violator_steps.work(state.form) if isinstance(state.form, violator_steps.State) else _evaluations(state)
     if cost > _LOOK_SHARE * (work - state.looked_at):
         return
     state.looked_at = work
