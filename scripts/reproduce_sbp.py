@@ -85,7 +85,7 @@ METHODS = (
     Method("sbp, rows kept", "sbp", {"batch": 1, "epochs": 20, "cache_mb": CACHE_MB}),
     Method("pegasos", "pegasos", {"epochs": 1000.0}),
     Method("pegasos, sums on demand", "pegasos", {"epochs": 1000.0, "responses": "demand"}),
-    Method("sdca", "sdca", {}),
+    Method("sdca", "sdca", {"momentum": False}),
     Method("perceptron", "perceptron", {"average": False, "epochs": 1000}),
     Method("perceptron, averaged", "perceptron", {"epochs": 1000}),
 )
