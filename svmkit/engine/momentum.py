@@ -11,7 +11,7 @@ Papers     Bertrand & Massias, AISTATS 2021, extrapolate coordinate descent; Kny
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +37,17 @@ def farther(F: Floats, moves: Sequence[Move]) -> Move | None:
     curvature = [-float(move.beta @ move.F) for move in moves]
     if not all(c > 0.0 and isfinite(c) for c in curvature):
         return None
-    lengths = [float(F @ move.beta) / c for move, c in zip(moves, curvature, strict=True)]
+    norms = [sqrt(c) for c in curvature]
+    lengths = [float(F @ move.beta) / norm for move, norm in zip(moves, norms, strict=True)]
     if len(moves) == 2:
         first, second = moves
-        across = -0.5 * (float(first.beta @ second.F) + float(second.beta @ first.F))
-        apart = 1.0 - across * across / (curvature[0] * curvature[1])
+        cosine = -0.5 * (float(first.beta @ second.F) + float(second.beta @ first.F)) / norms[0] / norms[1]
+        apart = 1.0 - cosine * cosine
         if apart > _APART:
-            one, other = lengths
-            lengths = [(one - other * across / curvature[0]) / apart, (other - one * across / curvature[1]) / apart]
+            lengths = [(lengths[0] - cosine * lengths[1]) / apart, (lengths[1] - cosine * lengths[0]) / apart]
         else:
             moves, lengths = moves[:1], lengths[:1]
+    lengths = [length / norm for length, norm in zip(lengths, norms, strict=False)]
     if not all(map(isfinite, lengths)):
         return None
     return Move(

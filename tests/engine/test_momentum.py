@@ -67,3 +67,14 @@ def test_a_gain_that_is_next_to_nothing_is_none() -> None:
     sign = np.sign(F @ move.beta)
     for share, gained in ((1e-9, True), (1e-30, False)):
         assert gains(beta, F, Move(sign * share * move.beta, sign * share * move.F)) == gained
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e140])
+def test_moves_of_any_size_lead_to_the_same_point(scale: float) -> None:
+    """Also where the product of their curvatures is no number."""
+    K, _, F = quadratic(9)
+    given = moves(K, 10, 2)
+    found, same = farther(F, [Move(scale * move.beta, scale * move.F) for move in given]), farther(F, given)
+    assert found is not None
+    assert same is not None
+    np.testing.assert_allclose(found.beta, same.beta, rtol=1e-9)
