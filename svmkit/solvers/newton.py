@@ -50,8 +50,9 @@ MOST_FEATURES = 4096
 _ASCENT_S = 8.0
 #: By so much s grows each round, up to the second number / eps, no eps below the third: what violates KKT by more is rounding.
 _GROWTH, _LARGEST_S, _LEAST_EPS = 2.0, 1e4, 1e-20
-#: After how many steps on a sample the next one takes over, wherever s is; and after how many nothing is gained any more.
-_SAMPLE_STEPS, MOST_STEPS = 30, 500
+#: Steps of a round on a sample at most, whose own minimum is of no use; after how many on one the next takes over, wherever s
+#: is; and after how many nothing is gained any more.
+_SAMPLE_ROUND, _SAMPLE_STEPS, MOST_STEPS = 3, 30, 500
 #: A round ends when what the slopes take from the dual is at most this share of what the way from the centre does.
 _ROUND_SHARE = 1.0
 #: Of the slope of the smoothed loss, a step's length leaves at most this share.
@@ -186,7 +187,8 @@ def _step(state: State) -> None:
     aside = state.aside
     balance, total = (seen.balance, seen.total) if aside is None else (seen.balance + aside.balance, seen.total + aside.total)
     slope_b = -balance if state.free else 0.0
-    if _is_flat(state, seen.way, slope_w, slope_b):
+    brief = bool(state.wider) and state.steps >= state.round_began + _SAMPLE_ROUND
+    if brief or _is_flat(state, seen.way, slope_w, slope_b):
         _end_round(state)
         return
     direction = _newton(state, seen.theta, slope_w, slope_b)
@@ -275,7 +277,7 @@ def _end_round(state: State) -> None:
     centre = np.clip(state.pulled(), 0.0, 1.0)
     last = _GROWTH * state.s > min(state.most_s, _LARGEST_S / max(state.eps, _LEAST_EPS))
     F, beta = state.y - state.products, state.y * state.upper * centre
-    state.promised, state.small = inf, 0
+    state.promised, state.small, state.round_began = inf, 0, state.steps
     if last or not kkt_violation(F, beta, state.y, state.upper, state.problem.bias) > _LOOK_FROM * state.eps:
         state.products = state.dots(state.w)
         state.centre = np.clip(state.pulled(), 0.0, 1.0)

@@ -51,7 +51,8 @@ class Aside(NamedTuple):
 class State:
     """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them, or those of them near; w's place 0 is unused.
 
-    ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then.
+    ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then;
+    ``round_began``: those by the round's begin.
     ``products``: ⟨w, x_i⟩. ``folded``: Σ y_i α_i x_i of all rows for ``alpha``, that of the last step. ``closed`` violates KKT
     least of all so far, ``violation`` is that of the last α looked at. ``most_s``: the s not to go beyond, where rounding has
     shown it; ``kept``: of the w and b there, those of the least primal objective, which is the first. ``promised``: by how much
@@ -82,6 +83,7 @@ class State:
     kept: tuple[float, Floats, float] | None = None
     steps: int = 0
     turned: int = 0
+    round_began: int = 0
     evaluations: int = 0
     violation: float = nan
     done: bool = False
@@ -132,7 +134,8 @@ def turn_to(state: State, s: float, part: Part) -> None:
     state.used, state.rows, state.y, state.upper = part
     state.gram, state.closed, state.kept = SetGram(part.rows, part.upper), None, None
     state.done = state.stalled = False
-    state.turned, state.violation, state.s = state.steps, nan, s
+    state.turned = state.round_began = state.steps
+    state.violation, state.s = nan, s
     state.most_s = state.promised = inf
     state.products = state.dots(state.w)
     state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
