@@ -181,26 +181,60 @@ def _dots_loop(dot: Any) -> Any:
     return dots_loop
 
 
+def _fold_of_loop(add: Any) -> Any:
+    def fold_of_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, weights: Any, w: Any) -> None:
+        for k in range(k0, k1):
+            if weights[k] != 0.0:
+                add(indices, data, indptr[which[k]], indptr[which[k] + 1], weights[k], w)
+
+    return fold_of_loop
+
+
+def _dots_of_loop(dot: Any) -> Any:
+    def dots_of_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, w: Any, out: Any) -> None:
+        for k in range(k0, k1):
+            out[k] = dot(indices, data, indptr[which[k]], indptr[which[k] + 1], w)
+
+    return dots_of_loop
+
+
 _fold = both_forms(_fold_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "fold", ADD)
 _dots = both_forms(_dots_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "dots", DOT)
+_fold_of = both_forms(_fold_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "fold_of", ADD)
+_dots_of = both_forms(_dots_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "dots_of", DOT)
 
 
-def fold(rows: Rows, weights: Floats, width: int) -> Floats:
-    """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number."""
+def fold(rows: Rows, weights: Floats, width: int, which: Ints | None = None) -> Floats:
+    """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number; over the rows numbered ``which``, or all."""
     weights = np.ascontiguousarray(weights)
-    cuts = _cuts(rows) if rows.form == "dense" else [0, rows.n]  # a piece has a w of its own, as long as a dense row
+    cuts = _cuts(len(weights)) if rows.form == "dense" else [0, len(weights)]  # a piece has a w of its own, as long as a row
     parts = np.zeros((len(cuts) - 1, width))
-    parallel.run_pieces(
-        lambda i: _fold[rows.form](*arrays(rows), cuts[i], cuts[i + 1], weights, places(rows, parts[i])), len(cuts) - 1
-    )
+
+    def piece(i: int) -> None:
+        where = cuts[i], cuts[i + 1], weights, places(rows, parts[i])
+        if which is None:
+            _fold[rows.form](*arrays(rows), *where)
+        else:
+            _fold_of[rows.form](*arrays(rows), which, *where)
+
+    parallel.run_pieces(piece, len(cuts) - 1)
     w: Floats = parts.sum(axis=0)
     return w
 
 
-def dots(rows: Rows, w: Floats) -> Floats:
-    """X·w (n,)."""
-    out, cuts = np.empty(rows.n), _cuts(rows)
-    parallel.run_pieces(lambda i: _dots[rows.form](*arrays(rows), cuts[i], cuts[i + 1], places(rows, w), out), len(cuts) - 1)
+def dots(rows: Rows, w: Floats, which: Ints | None = None) -> Floats:
+    """X·w (n,); of the rows numbered ``which``, where they lie, or of all."""
+    out = np.empty(rows.n if which is None else len(which))
+    cuts = _cuts(len(out))
+
+    def piece(i: int) -> None:
+        where = cuts[i], cuts[i + 1], places(rows, w), out
+        if which is None:
+            _dots[rows.form](*arrays(rows), *where)
+        else:
+            _dots_of[rows.form](*arrays(rows), which, *where)
+
+    parallel.run_pieces(piece, len(cuts) - 1)
     return out
 
 
@@ -265,8 +299,8 @@ def _dots_together(
             out[r, first + j] = (sums[j] + sums[n + j]) + (sums[2 * n + j] + sums[3 * n + j])
 
 
-def _cuts(rows: Rows) -> list[int]:
-    cuts: list[int] = np.linspace(0, rows.n, 1 + max(1, min(64, rows.n // PIECE_ROWS))).astype(np.int64).tolist()
+def _cuts(n: int) -> list[int]:
+    cuts: list[int] = np.linspace(0, n, 1 + max(1, min(64, n // PIECE_ROWS))).astype(np.int64).tolist()
     return cuts
 
 

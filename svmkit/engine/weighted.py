@@ -49,10 +49,19 @@ class Solved(NamedTuple):
     corner: float
 
 
-def rows_with_weight(rows: Rows, theta: Floats) -> tuple[Rows, Floats]:
-    """The rows whose weight is not 0, and it; all of them where they are so many that a copy would take much memory."""
+def rows_with_weight(rows: Rows, theta: Floats, which: Ints | None = None) -> tuple[Rows, Floats]:
+    """The rows whose weight is not 0, and it; all of them where they are so many that a copy would take much memory.
+
+    ``theta`` are the weights of the rows numbered ``which``, the others' are 0; or of all.
+    """
     some, few = np.flatnonzero(theta), max(rows.n // _FEW_ROWS, rows.n_features - 1)
-    return (rows.take(some), theta[some]) if len(some) <= few else (rows, theta)
+    if len(some) <= few:
+        return rows.take(some if which is None else which[some]), theta[some]
+    if which is None:
+        return rows, theta
+    weights = np.zeros(rows.n)
+    weights[which] = theta
+    return rows, weights
 
 
 def solve_weighted(rows: Rows, theta: Floats, slope: Floats, gram: Callable[[], Reals]) -> Solved | None:
@@ -122,12 +131,12 @@ class SetGram:
 
     Rows that have come are added and those that went are taken off. What rounding leaves of these stays, so the sum is made
     anew where half of the set has changed, or a sum of squares has been far larger since: of a few rows with huge values, too;
-    or where s has grown and with it what float32 has rounded.
+    or where s has grown and with it what float32 has rounded. Those it may be over are the rows numbered ``which``, or all.
     """
 
-    def __init__(self, rows: Rows, weights: Floats) -> None:
-        self._rows, self._weights = rows, weights
-        self.inside = np.zeros(rows.n, dtype=bool)
+    def __init__(self, rows: Rows, weights: Floats, which: Ints | None = None) -> None:
+        self._rows, self._weights, self._which = rows, weights, which
+        self.inside = np.zeros(len(weights), dtype=bool)
         self._sum, self._peak = np.zeros((0, 0)), np.zeros(0)
         self._rounded = 0.0  # Σ weights_i ‖x_i‖² of what came to the sum, or went, in float32
 
@@ -148,14 +157,15 @@ class SetGram:
         scaled = s * self._sum
         return scaled.astype(np.float32) if self._rounded and float(self._sum.trace()) <= most else scaled
 
-    def renumber(self, rows: Rows, weights: Floats, inside: Bools) -> None:
-        """Goes on with other ``rows``, among them those of the set, which are where ``inside``."""
-        self._rows, self._weights, self.inside = rows, weights, inside
+    def renumber(self, which: Ints | None, weights: Floats, inside: Bools) -> None:
+        """Goes on with other rows, among them those of the set, which are where ``inside``."""
+        self._which, self._weights, self.inside = which, weights, inside
 
     @np.errstate(over="ignore", invalid="ignore")
     def _brought_up(self, changed: Ints, came: Bools, most: float) -> bool:
         """Adds and takes off the rows ``changed``; whether the sum is as good as new."""
-        rows, weights = self._rows.take(changed), self._weights[changed]
+        rows = self._rows.take(changed if self._which is None else self._which[changed])
+        weights = self._weights[changed]
         rounded = self._rounded + _squares(rows, weights)
         real = np.float32 if rounded <= most else np.float64
         more = self._sum + weighted_gram(rows, np.where(came, weights, 0.0), real)

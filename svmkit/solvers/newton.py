@@ -13,7 +13,7 @@ Step      Newton's, on rows with 0 < a_i < 1, Θ = s C_i there and 0 elsewhere: 
           is a parabola by pieces, and the length makes its slope small
 Stops     when α violates KKT by at most eps, w made anew from it; stalled where s has grown beyond all use, and a
           smaller one gains nothing either, which takes as many steps again
-Memory    the rows, a copy of half of them, or as many as features, at most, a few d × d matrices, some vectors of length n;
+Memory    the rows, a copy of a quarter of them, or as many as features, at most, a few d × d matrices, vectors of length n;
           a step costs d³ and, for rows that came between the bounds or went alone, d² multiplications each. 30 to 80 steps
 Paper     Yan & Li, Optimization Methods and Software 35 (2020) 855–883, with direct solutions in place of conjugate gradients
 """
@@ -109,7 +109,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
         **part._asdict(),
         names=names,
         wider=wider,
-        gram=SetGram(part.rows, part.upper),
+        gram=SetGram(part.rows, part.upper, part.which),
         w=np.zeros(width),
         b=0.0,
         products=np.zeros(n),
@@ -168,7 +168,7 @@ def primal(state: State) -> float:
     if state.kept is not None:
         return state.kept[0]
     assert state.closed is not None
-    return _primal(state, state.closed.w, -state.closed.rho, linear.dots(state.rows, state.closed.w))
+    return _primal(state, state.closed.w, -state.closed.rho, linear.dots(state.rows, state.closed.w, state.which))
 
 
 def _is_over(state: State) -> bool:
@@ -237,7 +237,7 @@ def _newton(state: State, theta: Floats, slope_w: Floats, slope_b: float) -> tup
     Where no row bends it, b is taken to have the curvature of one.
     """
     inside = theta > 0
-    rows, theta = rows_with_weight(state.rows, theta)
+    rows, theta = rows_with_weight(state.rows, theta, state.which)
     solved = solve_weighted(rows, theta, slope_w, lambda: state.gram.over(inside, rows, theta / state.s, state.s))
     if solved is None:
         return None
@@ -329,10 +329,10 @@ def _stall(state: State) -> None:
 
 def _close(state: State) -> None:
     """Makes the centre a feasible point; done if that violates KKT by eps at most."""
-    point = point_at(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s)
+    point = point_at(state.rows, state.y, state.upper, state.centre, state.problem.bias, state.s, state.which)
     if point is None:
         return
-    state.evaluations += state.rows.n
+    state.evaluations += len(state.used)
     state.violation = point.violation
     if point.violation < (inf if state.closed is None else state.closed.violation):
         state.closed = point

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmkit.certificate import kkt_violation
-from svmkit.data import Floats, Rows
+from svmkit.data import Floats, Ints, Rows
 from svmkit.engine import linear
 from svmkit.problem import Bias
 
@@ -29,9 +29,9 @@ class Point(NamedTuple):
     s: float
 
 
-def point_at(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: float) -> Point | None:
+def point_at(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: float, which: Ints | None = None) -> Point | None:
     """The point of α = ``upper`` ∘ ``a``, 0 ≤ a ≤ 1, brought to yᵀα = 0 where the bias is free; None where the rows between
-    the bounds have no room for that."""
+    the bounds have no room for that. Of the rows numbered ``which``, or of all."""
     alpha = upper * a
     if bias == "free":
         unseen = _ROUNDING * float(alpha.sum())
@@ -41,8 +41,8 @@ def point_at(rows: Rows, y: Floats, upper: Floats, a: Floats, bias: Bias, s: flo
             return None
         if abs(excess) > unseen:
             alpha -= y * room * (excess / float(room.sum()))
-    w = linear.fold(rows, y * alpha, rows.n_features + 1)
-    F, beta = y - linear.dots(rows, w), y * alpha
+    w = linear.fold(rows, y * alpha, rows.n_features + 1, which)
+    F, beta = y - linear.dots(rows, w, which), y * alpha
     rho = -_threshold(F, beta, y * upper) if bias == "free" else 0.0
     return Point(alpha, w, rho, kkt_violation(F, beta, y, upper, bias), s)
 

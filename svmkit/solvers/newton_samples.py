@@ -9,22 +9,32 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.rng import permutation
 
+#: Samples of so many values at most are copied: all steps on them are in caches, or nearly.
+_COPIED = 1 << 24
 #: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; and how many times the
 #: rows there must be for one to be worth while.
 _SAMPLES, _WORTH = ((8, 1024, 2.0), (48, 4096, 32.0)), 6
 
 
 class Part(NamedTuple):
-    """Rows of the problem, numbers ``used``, features renumbered 1, 2, …; ``upper``: C, of a sample as much as of all rows."""
+    """Rows of the problem, numbers ``used``, features renumbered 1, 2, …; ``upper``: C, of a sample as much as of all rows.
+
+    They are the ``rows`` numbered ``which``, or all of these.
+    """
 
     used: Ints
     rows: Rows
     y: Floats
     upper: Floats
+    which: Ints | None = None
 
-    def take(self, index: Ints, share: float) -> Part:
-        """Those numbered ``index``, which are a ``share`` of the part: C is divided by it."""
-        return Part(self.used[index], self.rows.take(index), self.y[index], self.upper[index] / share)
+    def among(self, index: Ints, share: float = 1.0) -> Part:
+        """Of a part of all its rows those numbered ``index``, a ``share`` of it, by which C is divided."""
+        return Part(self.used[index], self.rows, self.y[index], self.upper[index] / share, index)
+
+    def copied(self) -> Part:
+        """The same with rows of its own."""
+        return self if self.which is None else self._replace(rows=self.rows.take(self.which), which=None)
 
 
 def samples(whole: Part, d: int, seed: int) -> tuple[Part, list[tuple[float, Part]]]:
@@ -35,5 +45,6 @@ def samples(whole: Part, d: int, seed: int) -> tuple[Part, list[tuple[float, Par
         few = max(each * d, least)
         if n >= _WORTH * few:
             wider.insert(0, (last_s, first))
-            first = whole.take(np.sort(order[:few]), few / n)
+            first = whole.among(np.sort(order[:few]), few / n)
+            first = first.copied() if few * d <= _COPIED else first
     return first, wider

@@ -24,7 +24,7 @@ from svmkit.solvers.newton_samples import Part
 FIRST_S = 0.5
 #: A row is near where its margin is at most so many times 1/s, the width over which the loss bends, from there.
 _NEAR = 8.0
-#: Near rows are copied, so they must be at most one in so many; and all rows of so many values that looking at them takes time.
+#: Near rows must be at most one in so many to go alone; and all rows of so many values that looking at them takes time.
 _FEW, _MANY_VALUES = 4, 1 << 22
 #: By so large a share of itself the smoothed loss may have risen where it is but rounded.
 _ROUNDED = 2.0**-40
@@ -49,7 +49,8 @@ class Aside(NamedTuple):
 
 @dataclass
 class State:
-    """``used, rows, y, upper``: the rows with C_i > 0, or first a sample of them, or those of them near; w's place 0 is unused.
+    """``used, rows, y, upper, which``: a Part, the rows with C_i > 0, or first a sample of them, or those of them near. w's
+    place 0 is unused.
 
     ``wider``: the larger samples and at last all rows, each with the s at which it takes over; ``turned``: the steps by then;
     ``round_began``: those by the round's begin.
@@ -74,6 +75,7 @@ class State:
     centre: Floats
     alpha: Floats
     folded: Floats
+    which: Ints | None = None
     s: float = FIRST_S
     most_s: float = inf
     promised: float = inf
@@ -96,12 +98,12 @@ class State:
 
     def dots(self, w: Floats) -> Floats:
         """⟨w, x_i⟩ of each row worked on, counted."""
-        self.evaluations += self.rows.n
-        return linear.dots(self.rows, w)
+        self.evaluations += len(self.used)
+        return linear.dots(self.rows, w, self.which)
 
     def fold(self, weights: Floats) -> Floats:
         """Σ weights_i x_i, with a place for every feature number."""
-        return linear.fold(self.rows, weights, self.rows.n_features + 1)
+        return linear.fold(self.rows, weights, self.rows.n_features + 1, self.which)
 
     def pulled(self) -> Floats:
         """a′ + s z, which is a where it lies between 0 and 1."""
@@ -131,8 +133,8 @@ class State:
 
 def turn_to(state: State, s: float, part: Part) -> None:
     """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
-    state.used, state.rows, state.y, state.upper = part
-    state.gram, state.closed, state.kept = SetGram(part.rows, part.upper), None, None
+    state.used, state.rows, state.y, state.upper, state.which = part
+    state.gram, state.closed, state.kept = SetGram(part.rows, part.upper, part.which), None, None
     state.done = state.stalled = False
     state.turned = state.round_began = state.steps
     state.violation, state.s = nan, s
@@ -154,9 +156,9 @@ def set_aside(state: State) -> None:
     before = state.w, state.b, state.products, state.loss()
     part, centre, alpha = Part(state.used, state.rows, state.y, state.upper), state.centre, state.alpha
     far = np.where(is_near, 0.0, alpha)
-    state.used, state.rows, state.y, state.upper = part.take(near, 1.0)
+    state.used, state.rows, state.y, state.upper, state.which = part.among(near)
     state.products, state.centre, state.alpha = state.products[near], centre[near], alpha[near]
-    state.gram.renumber(state.rows, state.upper, state.gram.inside[near])
+    state.gram.renumber(near, state.upper, state.gram.inside[near])
     folded = state.folded - state.fold(state.y * state.alpha)
     state.aside = Aside(near, part, centre, alpha, folded, float((part.y * far).sum()), float(far.sum()), *before)
 
@@ -169,9 +171,9 @@ def bring_back(state: State, aside: Aside) -> None:
     inside = np.zeros(len(aside.alpha), dtype=bool)
     inside[aside.near] = state.gram.inside
     aside.alpha[aside.near] = state.alpha
-    state.used, state.rows, state.y, state.upper = aside.part
+    state.used, state.rows, state.y, state.upper, state.which = aside.part
     state.centre, state.alpha, state.products = aside.centre, aside.alpha, state.dots(state.w)
-    state.gram.renumber(state.rows, state.upper, inside)
+    state.gram.renumber(None, state.upper, inside)
     state.aside = None
     if not state.loss() <= aside.loss + _ROUNDED * abs(aside.loss):
         state.w, state.b, state.products = aside.w, aside.b, aside.products

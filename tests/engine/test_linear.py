@@ -29,6 +29,16 @@ def test_folding_and_products(rows_of: Callable[[Floats], Rows]) -> None:
     np.testing.assert_allclose(linear.dots(rows, w), X @ (v @ X), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("rows_of", [Rows.from_dense, single])
+@pytest.mark.parametrize("which", [[], [7], [40, 3, 3, 0, 21], list(range(41))])
+def test_of_some_rows_as_of_copies_of_them(which: list[int], rows_of: Callable[[Floats], Rows]) -> None:
+    """To the bit, in any order, and of one more than once."""
+    rows, index = rows_of(np.tril(points(41, 40, seed=1)[0], k=-1)[:, ::-1]), np.array(which, np.int64)
+    w, v = np.linspace(0.5, 2, 41), np.linspace(-1, 1, len(which))
+    np.testing.assert_array_equal(linear.dots(rows, w, index), linear.dots(rows.take(index), w))
+    np.testing.assert_array_equal(linear.fold(rows, v, 45, index), linear.fold(rows.take(index), v, 45))
+
+
 def test_threads_do_not_change_products(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     monkeypatch.setattr(linear, "PIECE_ROWS", 7)
     X = points(100, 9, seed=2)[0]
@@ -38,6 +48,7 @@ def test_threads_do_not_change_products(monkeypatch: pytest.MonkeyPatch, threads
         for count in (1, 2, 3):
             parallel.use_threads(count)
             found.append([*linear.dots(rows, w), *linear.fold(rows, X[:, 0], 10)])
+            found[-1] += [*linear.dots(rows, w, np.arange(3, 90)), *linear.fold(rows, X[3:90, 0], 10, np.arange(3, 90))]
         assert found[0] == found[1] == found[2]
 
 

@@ -26,6 +26,20 @@ def test_it_is_the_product_of_dense_matrices(n: int, density: float, monkeypatch
         assert found == pytest.approx(rounded.T @ np.diag(weights) @ rounded, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.parametrize("most", [3, 40])
+@pytest.mark.parametrize("some", [False, True])
+def test_rows_with_weight(some: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of those where they are few, else all with their weights, of which the others' are 0."""
+    monkeypatch.setattr(weighted, "_FEW_ROWS", 200 // most)
+    X, _ = points(200, 2, seed=4)
+    rows, which = Rows.from_dense(X), np.arange(30, 90) if some else np.arange(200)
+    theta = np.zeros(len(which))
+    theta[[1, 5, 20, 33, 41]] = np.arange(1.0, 6.0)
+    found, weights = weighted.rows_with_weight(rows, theta, which if some else None)
+    assert found.n == (200 if most == 3 else 5)
+    assert weighted_gram(found, weights) == pytest.approx(X[which].T @ np.diag(theta) @ X[which], rel=1e-12)
+
+
 @pytest.mark.parametrize("huge", [False, True])
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_set_that_changes_is_summed_as_if_anew(dense: bool, huge: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,8 +209,9 @@ def test_the_sum_of_products_is_of_its_rows_whatever_their_numbers(name: str, mo
         renumber(state, *more)
         inside = state.gram.inside
         assert inside.any()
-        X, upper = state.rows.to_dense()[inside, 1:], state.upper[inside]
-        found = state.gram.over(inside, state.rows.take(np.flatnonzero(inside)), upper, 1.0)
+        numbers = np.flatnonzero(inside) if state.which is None else state.which[inside]
+        X, upper = state.rows.to_dense()[numbers, 1:], state.upper[inside]
+        found = state.gram.over(inside, state.rows.take(numbers), upper, 1.0)
         assert found == pytest.approx(X.T @ (upper[:, None] * X), rel=1e-9)
         seen.append(len(state.used))
 
@@ -232,7 +233,7 @@ def test_samples_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_rows_and_few_values_stay_together() -> None:
-    """Copies pay where rows near are a quarter at most, and a look at all takes time."""
+    """They go alone where rows near are a quarter at most, and a look at all takes time."""
     small = newton.start(weighted(400, 5, "free", 100.0), newton.Options(), 1e-6, 0)
     while not newton.advance(small, 1).ended:
         assert small.aside is None
