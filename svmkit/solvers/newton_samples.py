@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,21 @@ from svmkit.engine.rng import permutation
 
 #: Samples of so many values at most are copied: all steps on them are in caches, or nearly.
 _COPIED = 1 << 24
-#: Samples, smallest first: rows to a feature, rows at least, and the s with which the next takes over; and how many times the
-#: rows there must be for one to be worth while.
-_SAMPLES, _WORTH = ((8, 1024, 2.0), (48, 4096, 32.0)), 6
+
+
+class Size(NamedTuple):
+    """A sample: rows to a feature, at least ``least`` of them, where there are ``worth`` times as many; the s it begins with,
+    and all rows begin with, if they come next."""
+
+    each: int
+    least: int
+    worth: int
+    s: float
+    s_of_all: float
+
+
+#: Smallest first.
+_SAMPLES = (Size(8, 1024, 6, 0.5, 2.0), Size(48, 4096, 6, 2.0, 32.0), Size(192, 16384, 4, 16.0, 32.0))
 
 
 class Part(NamedTuple):
@@ -38,13 +51,13 @@ class Part(NamedTuple):
 
 
 def samples(whole: Part, d: int, seed: int) -> tuple[Part, list[tuple[float, Part]]]:
-    """What to begin with, and what comes after: each sample has all rows of the one before."""
+    """What to begin with, and what comes after, each with its s: each sample has all rows of the one before."""
     n, order = len(whole.used), permutation(seed, 0, len(whole.used))
-    first, wider = whole, list[tuple[float, Part]]()
-    for each, least, last_s in _SAMPLES[::-1]:
-        few = max(each * d, least)
-        if n >= _WORTH * few:
-            wider.insert(0, (last_s, first))
-            first = whole.among(np.sort(order[:few]), few / n)
-            first = first.copied() if few * d <= _COPIED else first
+    first, s, wider = whole, nan, list[tuple[float, Part]]()
+    for size in _SAMPLES[::-1]:
+        few = max(size.each * d, size.least)
+        if n >= size.worth * few:
+            wider.insert(0, (size.s_of_all if first is whole else s, first))
+            sample = whole.among(np.sort(order[:few]), few / n)
+            first, s = sample.copied() if few * d <= _COPIED else sample, size.s
     return first, wider

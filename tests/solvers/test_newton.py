@@ -18,6 +18,7 @@ from svmkit.errors import UsageError
 from svmkit.problem import LINEAR, RBF, Bias, Kernel, Problem
 from svmkit.solvers import newton, newton_point, newton_samples, newton_state
 from svmkit.solvers.base import run
+from svmkit.solvers.newton_samples import Size
 from svmkit.trace import Status
 
 EVERY = 10**9
@@ -30,12 +31,20 @@ def weighted(n: int, d: int, bias: Bias, C: float = 1.0) -> Problem:
 
 @pytest.mark.parametrize("bias", ["free", "none"])
 @pytest.mark.parametrize("sizes", [(1,), (20,), (3, 40), (1, 2, 50)])
-def test_samples_first_lead_to_the_same_optimum(sizes: tuple[int, ...], bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("copied", [1 << 24, 0])
+def test_samples_first_lead_to_the_same_optimum(
+    sizes: tuple[int, ...], copied: int, bias: Bias, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even one row of one class; on the way α is feasible, and w is what the samples say, each with the rows of that before."""
     case = weighted(400, 5, bias, C=10.0)
     case = replace(case, upper=case.upper * (np.arange(400) % 7 > 0))
     plain = run(newton, case, newton.Options(), eps=1e-8)
-    monkeypatch.setattr(newton_samples, "_SAMPLES", tuple((0, few, 2.0 ** (2 + number)) for number, few in enumerate(sizes)))
+    monkeypatch.setattr(newton_samples, "_COPIED", copied)
+    monkeypatch.setattr(
+        newton_samples,
+        "_SAMPLES",
+        tuple(Size(0, few, 6, 2.0 ** (1 + number), 2.0 ** (2 + number)) for number, few in enumerate(sizes)),
+    )
     found = []
     for seed in (1, 1, 2):
         state = newton.start(case, newton.Options(), 1e-8, seed)
@@ -109,7 +118,7 @@ def test_no_costs_are_met_by_nothing(bias: Bias) -> None:
 
 
 def test_a_sample_has_so_many_steps_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton_samples, "_SAMPLES", ((0, 30, 512.0), (0, 60, 1024.0)))
+    monkeypatch.setattr(newton_samples, "_SAMPLES", (Size(0, 30, 6, 0.5, 512.0), Size(0, 60, 6, 512.0, 1024.0)))
     monkeypatch.setattr(newton, "_SAMPLE_STEPS", 3)
     state, sizes = newton.start(weighted(400, 5, "free", C=10.0), newton.Options(), 1e-8, 1), []
     while not newton.advance(state, 1).ended:

@@ -223,7 +223,7 @@ def test_the_sum_of_products_is_of_its_rows_whatever_their_numbers(name: str, mo
 
 def test_samples_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
     from_few_rows(monkeypatch, 8.0)
-    monkeypatch.setattr(newton_samples, "_SAMPLES", ((0, 50, 256.0),))
+    monkeypatch.setattr(newton_samples, "_SAMPLES", (newton_samples.Size(0, 50, 6, 0.5, 256.0),))
     state = newton.start(weighted(400, 5, "free", 100.0), newton.Options(), 1e-6, 1)
     seen = 0
     while not newton.advance(state, 1).ended:

@@ -19,6 +19,9 @@ from svmkit.solvers.newton_samples import Part, samples
         (9599, 200, [9599]),
         (9600, 200, [1600, 9600]),  # eight rows to a feature
         (57600, 200, [1600, 9600, 57600]),  # 48 of them
+        (65535, 1, [1024, 4096, 65535]),
+        (65536, 1, [1024, 4096, 16384, 65536]),
+        (153600, 200, [1600, 9600, 38400, 153600]),  # 192 of them
     ],
 )
 @pytest.mark.parametrize("copied", [1 << 24, 0])
@@ -32,7 +35,7 @@ def test_each_has_all_rows_of_the_one_before_and_costs_as_much(
     first, wider = samples(whole, d, seed=3)
     parts = [first, *(part for _, part in wider)]
     assert [len(part.used) for part in parts] == sizes
-    assert [last_s for last_s, _ in wider] == [2.0, 32.0][: len(wider)]
+    assert [s for s, _ in wider] == {0: [], 1: [2.0], 2: [2.0, 32.0], 3: [2.0, 16.0, 32.0]}[len(wider)]
     for part, larger in zip(parts, [*parts[1:], whole], strict=True):
         assert np.isin(part.used, larger.used).all()
         assert part.upper == pytest.approx(0.25 * n / len(part.used))
