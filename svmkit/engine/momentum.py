@@ -22,6 +22,8 @@ from svmkit.data import Floats
 _APART = 1e-10
 #: What a gain must exceed, as a share of Σ|β|: a violation is then near rounding, where sweeps must be able to come to rest.
 _LEAST_GAIN = 2.0**-70
+#: Each of the numbers added up is rounded by such a share.
+_ROUNDING = 2.0**-52
 
 
 class Move(NamedTuple):
@@ -54,6 +56,14 @@ def farther(F: Floats, moves: Sequence[Move]) -> Move | None:
         sum((t * move.beta for t, move in zip(lengths, moves, strict=True)), np.zeros_like(F)),
         sum((t * move.F for t, move in zip(lengths, moves, strict=True)), np.zeros_like(F)),
     )
+
+
+def noise(more: Move, largest: float) -> float:
+    """What rounding leaves in F where it has gone along ``more`` and come back in part; ``largest`` is the largest |K_ii|.
+
+    Along a move that K does not bend, but for rounding, the best point lies at no end, and the box takes nearly all of it.
+    """
+    return _ROUNDING * max(largest * float(np.abs(more.beta).sum()), float(np.abs(more.F).max(initial=0.0)))
 
 
 def gains(beta: Floats, F: Floats, move: Move) -> bool:

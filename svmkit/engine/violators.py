@@ -7,25 +7,26 @@ One step, with V the examples whose margin is below 1 and W = Σ_V ω_i; k of V 
     w ← (1 − 1/t) w + (W/(λ n t k)) Σ_drawn y_i φ(x_i),     then as in subgradient.py
 
 w = scale·v; ``f`` (n,) are the responses of v, ``beta`` (n,) its coefficients; the average is that of subgradient.py's linear
-form, S·beta − late. A draw is the example at a random share of W, a function of the step's number and of V alone, so that draws
-to come can be foretold while V changes little.
+form, S·beta − late. A draw tries random examples, by the step's number, until one is of V: as long as that one stays in V, and
+those tried before it outside, the draw is the same, so that most of those to come can be foretold.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numpy import float64
+from numpy import float64, int64
 
 from svmkit._jit import REASSOCIATED, both_precisions, compiled, helper
 from svmkit.engine.linear import SMALLEST_SCALE
-from svmkit.engine.rng import uniform
-from svmkit.engine.subgradient import DRAWS, SCALE, SCALE_SUM, SUPPORTS, V_NORM2, T, renew, settle
+from svmkit.engine.rng import below, uniform
+from svmkit.engine.subgradient import SCALE, SCALE_SUM, V_NORM2, T, renew, settle
 
-#: Examples of a piece, whose violators' weights are added up.
-PIECE = 256
 #: Places in ``counts`` beside those of subgradient.py: rows first used; steps.
 ROWS, STEP, N_COUNTS = range(3, 6)
+#: Draws of one step are numbered from multiples of this.
+_DRAWS = int64(1) << int64(32)
+_LAST = _DRAWS - 1
 
 
 @helper(REASSOCIATED)
@@ -38,48 +39,39 @@ def _mass_of(f: Any, y: Any, omega: Any, scale: Any) -> Any:
 
 
 @helper()
-def _measure(f: Any, y: Any, omega: Any, scale: Any, masses: Any) -> Any:
-    """The weight of all violators, and in ``masses`` that of each piece."""
-    total = 0.0
-    for piece in range(len(masses)):
-        own = slice(piece * PIECE, min((piece + 1) * PIECE, len(f)))
-        masses[piece] = _mass_of(f[own], y[own], omega[own], scale)
-        total += masses[piece]
-    return total
-
-
-@helper()
-def _draw(f: Any, y: Any, omega: Any, scale: Any, masses: Any, left: Any) -> Any:
-    """The violator below which a weight ``left`` of others lies; the last one where rounding finds none."""
-    piece, last = 0, -1
-    while piece < len(masses) - 1 and left >= masses[piece]:
-        left -= masses[piece]
-        piece += 1
-    for i in range(piece * PIECE, len(f)):
+def _draw(f: Any, y: Any, omega: Any, scale: Any, total: Any, heaviest: Any, seed: Any, step: Any, number: Any) -> Any:
+    """The violator that draw ``number`` of ``step`` falls on; ``total``: the weight of all, ``heaviest``: the most of one."""
+    n, first = len(f), number * _DRAWS
+    for trial in range(16 + n // 64):
+        place = first + 2 * trial
+        i = below(seed, step, place, n)
+        if y[i] * f[i] * scale < 1.0 and uniform(seed, step, place + 1) * heaviest < omega[i]:
+            return i
+    left, last = total * uniform(seed, step, first + _LAST), -1
+    for i in range(n):
         if omega[i] > 0.0 and y[i] * f[i] * scale < 1.0:
             left -= omega[i]
             last = i
             if left < 0.0:
-                return i
-    if last < 0:
-        for i in range(piece * PIECE):
-            last = i if omega[i] > 0.0 and y[i] * f[i] * scale < 1.0 else last
+                break
     return last
 
 
-@compiled("i8(f8[:], f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], i8, i8, i8, i8[:])")
+@compiled("i8(f8[:], f8[:], f8[:], f8, f8[:], i8[:], i8[:], i8, i8, i8, i8[:])")
 def foresee(
-    f: Any, y: Any, omega: Any, sums: Any, masses: Any, counts: Any, slot_of: Any, seed: Any, k: Any, steps: Any, found: Any
+    f: Any, y: Any, omega: Any, heaviest: Any, sums: Any, counts: Any, slot_of: Any, seed: Any, k: Any, steps: Any, found: Any
 ) -> Any:  # fmt: skip
     """The first examples that the next ``steps`` steps would draw, were nothing to change, and that have no row; how many."""
-    total, count = _measure(f, y, omega, sums[SCALE], masses), 0
-    for draw in range(counts[STEP] * k, (counts[STEP] + steps) * k):
-        if total > 0.0:
-            i = _draw(f, y, omega, sums[SCALE], masses, total * uniform(seed, DRAWS, draw))
-            if count < len(found) and slot_of[i] == -1:
-                slot_of[i] = -2
-                found[count] = i
-                count += 1
+    scale, count = sums[SCALE], 0
+    total = _mass_of(f, y, omega, scale)
+    if total > 0.0:
+        for step in range(counts[STEP], counts[STEP] + steps):
+            for number in range(k):
+                i = _draw(f, y, omega, scale, total, heaviest, seed, step, number)
+                if count < len(found) and slot_of[i] == -1:
+                    slot_of[i] = -2
+                    found[count] = i
+                    count += 1
     for place in range(count):
         slot_of[found[place]] = -1
     return count
@@ -92,7 +84,7 @@ def _add_row(f: Any, row: Any, factor: Any, constant: Any) -> None:
 
 
 def _take_steps(
-    K: Any, slot_of: Any, unused: Any, y: Any, omega: Any, f: Any, beta: Any, late: Any, masses: Any, sums: Any, counts: Any,
+    K: Any, slot_of: Any, unused: Any, y: Any, omega: Any, heaviest: Any, f: Any, beta: Any, late: Any, sums: Any, counts: Any,
     drawn: Any, constant: Any, seed: Any, lam: Any, average: Any, project: Any, hold: Any, budget: Any,
 ) -> Any:  # fmt: skip
     """At most ``budget`` steps, ending early before one that draws an example whose row is not in ``K``; how many.
@@ -101,10 +93,10 @@ def _take_steps(
     """
     n, k = len(f), len(drawn)
     for done in range(budget):
-        total, step = _measure(f, y, omega, sums[SCALE], masses), counts[STEP]
+        total = _mass_of(f, y, omega, sums[SCALE])
         hits = k if total > 0.0 else 0
         for number in range(hits):
-            drawn[number] = _draw(f, y, omega, sums[SCALE], masses, total * uniform(seed, DRAWS, step * k + number))
+            drawn[number] = _draw(f, y, omega, sums[SCALE], total, heaviest, seed, counts[STEP], number)
             if slot_of[drawn[number]] < 0:
                 return done
         t = counts[T]
@@ -115,7 +107,6 @@ def _take_steps(
             slot, size = slot_of[i], y[i] * total / (lam * n * t * k * sums[SCALE])
             sums[V_NORM2] += size * (2.0 * f[i] + size * (float64(K[slot, i]) + constant))
             _add_row(f, K[slot], size, constant)
-            counts[SUPPORTS] += 1 if beta[i] == 0.0 else 0
             beta[i] += size
             if len(late) > 0:
                 late[i] += size * sums[SCALE_SUM]
@@ -131,6 +122,6 @@ def _take_steps(
 
 take_steps = both_precisions(
     _take_steps,
-    f"i8(R[:, :], i8[:], i8[:], {'f8[:], ' * 7}i8[:], i8[:], f8, i8, f8, i8, i8, i8, i8)",
+    "i8(R[:, :], i8[:], i8[:], f8[:], f8[:], f8, f8[:], f8[:], f8[:], f8[:], i8[:], i8[:], f8, i8, f8, i8, i8, i8, i8)",
     False,
 )

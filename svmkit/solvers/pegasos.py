@@ -165,8 +165,8 @@ def _check(options: Options, linear: bool) -> None:
     if linear and options.responses == "demand":
         raise UsageError("-O responses=demand: of linear f (-t 0, --map) w itself is kept, and nothing is summed; leave it out")
     if options.draw == "violators" and (linear or options.responses == "demand"):
-        kept = "of linear f (-t 0, --map) w is kept" if linear else "with -O responses=demand sums are"
-        raise UsageError(f"-O draw=violators: {kept}, and no response that would tell which examples violate; leave it out")
+        why = "of linear f (-t 0, --map) w is kept" if linear else "-O responses=demand keeps none"
+        raise UsageError(f"-O draw=violators: needs the response of every example, and {why}; leave it out")
     if not linear and options.batch > _LARGEST_BATCH:
         raise UsageError(f"-O batch={options.batch}: at most {_LARGEST_BATCH} with a kernel other than linear")
     given = (
@@ -189,7 +189,7 @@ def advance(state: _State, budget: int) -> Progress:
             cost = 2.0 * form.problem.n
         elif isinstance(form, violator_steps.State):
             state.done_steps, closed = violator_steps.run(form, state.done_steps, end, state.total)
-            cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
+            cost = 2.0 * violator_steps.n_support(form) * form.problem.n
         else:
             state.done_steps, closed = _run_kernel(form, state.done_steps, end, state.total)
             cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
@@ -197,14 +197,19 @@ def advance(state: _State, budget: int) -> Progress:
             _look(state, cost)
         if parallel.is_over():
             break
-    counts = form.counts
     return Progress(
         steps=state.done_steps,
         kernel_evaluations=_evaluations(state),
         done=state.done,
         completed=state.done_steps >= state.total and not state.done,
-        n_support=min(1, int(counts[loops.HITS])) if isinstance(form, linear_steps.State) else int(counts[loops.SUPPORTS]),
+        n_support=_n_support(form),
     )
+
+
+def _n_support(form: _Kernel | violator_steps.State | linear_steps.State) -> int:
+    if isinstance(form, linear_steps.State):
+        return min(1, int(form.counts[loops.HITS]))
+    return violator_steps.n_support(form) if isinstance(form, violator_steps.State) else int(form.counts[loops.SUPPORTS])
 
 
 def start_stream(stream: Stream, options: Options, eps: float, seed: int) -> stream_steps.State:

@@ -19,29 +19,32 @@ from svmkit.engine.kept_rows import KeptRows
 from svmkit.engine.kernels import Engine
 from svmkit.problem import Problem, Solution, as_expansion
 
-#: Steps foretold for each row that is evaluated, and steps between looks at the certificate.
-_FORESIGHT, _STRETCH = 4, 512
+#: Steps foretold for each row that is evaluated, rows evaluated for each used of those before, and steps between looks at the
+#: certificate.
+_FORESIGHT, _HOPED_FOR, _STRETCH = 4, 4, 512
 #: Kernel values that take as long as one of a kept row that is added.
 _ADDED = 0.2
 
 
 @dataclass
 class State:
-    """w = scale·Σ beta_i φ(x_i); ``f`` its responses over scale; for the rest see violators.py."""
+    """w = scale·Σ beta_i φ(x_i); ``f`` its responses over scale; ``used_before``: rows used when some were last evaluated; for
+    the rest see violators.py."""
 
     problem: Problem
     seed: int
     flags: places.Flags
     constant: float
     omega: Floats
+    heaviest: float
     rows: KeptRows
     f: Floats
     beta: Floats
     late: Floats
-    masses: Floats
     sums: Floats
     counts: Ints
     drawn: Ints
+    used_before: int = 0
 
 
 def start(
@@ -52,17 +55,18 @@ def start(
     diagonal = engine.diagonal()
     counts = np.zeros(loops.N_COUNTS, np.int64)
     counts[places.T] = 1
+    omega = np.where(diagonal + constant**2 == 0, 0.0, omega)
     return State(
         problem=problem,
         seed=seed,
         flags=flags,
         constant=constant,
-        omega=np.where(diagonal + constant**2 == 0, 0.0, omega),
+        omega=omega,
+        heaviest=float(omega.max(initial=0.0)),
         rows=KeptRows(engine, diagonal, cache_mb, batch),
         f=np.zeros(n),
         beta=np.zeros(n),
         late=np.zeros(n if flags.average != places.NO_AVERAGE else 0),
-        masses=np.zeros(-(-n // loops.PIECE)),
         sums=np.array([1.0, 0.0, 0.0, 0.0]),
         counts=counts,
         drawn=np.zeros(batch, np.int64),
@@ -75,9 +79,9 @@ def run(state: State, first: int, end: int, total: int) -> tuple[int, bool]:
     step = first
     while step < stop:
         taken = loops.take_steps[state.rows.real](
-            *(state.rows.K, state.rows.slot_of, state.rows.unused, state.problem.y, state.omega, state.f, state.beta),
-            *(state.late, state.masses, state.sums, state.counts, state.drawn, state.constant**2, state.seed),
-            *(*state.flags, stop - step),
+            *(state.rows.K, state.rows.slot_of, state.rows.unused, state.problem.y, state.omega, state.heaviest),
+            *(state.f, state.beta, state.late, state.sums, state.counts, state.drawn),
+            *(state.constant**2, state.seed, *state.flags, stop - step),
         )
         step += taken
         if step < stop:
@@ -92,6 +96,11 @@ def solution(state: State) -> Solution:
     return as_expansion(beta, -float(beta.sum()) * state.constant**2)
 
 
+def n_support(state: State) -> int:
+    """Coefficients of w other than 0."""
+    return int(np.count_nonzero(state.beta))
+
+
 def evaluations(state: State) -> int:
     """Kernel values of the rows that steps have used, one that went and came again counted again."""
     return int(state.counts[loops.ROWS]) * state.problem.n
@@ -103,12 +112,13 @@ def work(state: State) -> float:
 
 
 def _load_rows(state: State, left: int) -> None:
-    """Evaluates the rows that the next of ``left`` steps will want."""
-    rows = state.rows
+    """Evaluates the rows that the next of ``left`` steps will want; only some, where few of the last ones have been used."""
+    rows, used = state.rows, int(state.counts[loops.ROWS])
     rows.make_room()
-    found = np.empty(rows.together, np.int64)
+    found = np.empty(min(rows.together, max(len(state.drawn), _HOPED_FOR * (used - state.used_before))), np.int64)
+    state.used_before = used
     count = loops.foresee(
-        *(state.f, state.problem.y, state.omega, state.sums, state.masses, state.counts, rows.slot_of),
-        *(state.seed, len(state.drawn), min(_FORESIGHT * rows.together, left), found),
+        *(state.f, state.problem.y, state.omega, state.heaviest, state.sums, state.counts, rows.slot_of),
+        *(state.seed, len(state.drawn), min(_FORESIGHT * len(found), left), found),
     )
     rows.fill(found[:count])

@@ -51,6 +51,8 @@ BIASES: tuple[Bias, ...] = ("none",)
 _BLOCK = 256
 #: So many active variables or fewer: their kernel block is evaluated once and kept.
 _HELD = 2048
+#: Variables that the box may hold back where a sweep goes on; by what share of the violation F may be rounded there.
+_MOST_OUTSIDE, _ROUNDED = 64, 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ class _KernelForm:
         self.small = problem.n <= _HELD  # float64 costs nothing there, and nothing is gained by setting variables aside
         engine = Engine(problem.rows, problem.kernel, "f8" if self.small else None)
         self.diagonal = engine.diagonal()
+        self.largest = float(np.abs(self.diagonal).max(initial=0.0))
         self.room = aligned((_BLOCK, _BLOCK), engine.real)
         self.variables = ActiveSet(engine, problem.dual())
         self.variables.begin()
@@ -234,8 +237,11 @@ class _KernelForm:
         """Looks whether the tolerance is met, sets variables aside or brings them back, and begins the next sweep."""
         self.sweeps += 1
         active = self.variables.active
-        move = self._go_on() if self.momentum else None
         self._measure()
+        move = None
+        if self.momentum and self.violation > self.eps:
+            move = self._go_on()
+            self._measure()
         if self.violation <= self.eps and not self.variables.is_whole:
             self._activate_all()
             self._measure()
@@ -253,17 +259,18 @@ class _KernelForm:
     def _go_on(self) -> Move:
         """From where the sweep has led to the best point of its plane, brought into the box, if that is better; the whole move.
 
-        What the box takes from a variable changes F by a row of kernel values: of more than a block's there is no going on.
+        What the box takes from a variable changes F by a row of kernel values: of many there is no going on, nor where F would
+        be rounded by more than a small share of the violation.
         """
         active = self.variables.active
         move = Move(active.beta - self.begun.beta, active.F - self.begun.F)
         more = momentum.farther(active.F, [move] if self.before is None else [move, self.before])
-        if more is None:
+        if more is None or not momentum.noise(more, self.largest) <= _ROUNDED * self.violation:
             return move
         wanted = active.beta + more.beta
         beta = np.clip(wanted, active.lower, active.upper)
         outside = np.flatnonzero(beta != wanted)
-        if len(outside) > _BLOCK:
+        if len(outside) > _MOST_OUTSIDE:
             return move
         F = active.F + more.F
         self._change(outside, (beta - wanted)[outside], F)

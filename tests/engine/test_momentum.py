@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from svmkit.data import Floats
-from svmkit.engine.momentum import Move, farther, gains
+from svmkit.engine.momentum import Move, farther, gains, noise
 
 
 def quadratic(seed: int) -> tuple[Floats, Floats, Floats]:
@@ -78,3 +78,16 @@ def test_moves_of_any_size_lead_to_the_same_point(scale: float) -> None:
     assert found is not None
     assert same is not None
     np.testing.assert_allclose(found.beta, same.beta, rtol=1e-9)
+
+
+def test_noise_is_what_rounding_leaves_of_the_way() -> None:
+    """A move that K does not bend: from its best point, 10⁹ away, back to 1 away, F is off by about so much."""
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=12)
+    K, along = 1e3 * np.outer(x, x), np.where(np.arange(12) == 0, x[1], np.where(np.arange(12) == 1, -x[0], 0.0))
+    more = Move(1e9 * along, -K @ (1e9 * along))
+    back = -(1e9 - 1.0) * along
+    F = 1.0 - K @ rng.normal(size=12)
+    off = np.abs((F + more.F - K @ back) - (F - K @ along)).max()
+    assert 0 < off <= noise(more, float(K.diagonal().max())) <= 1e4 * off
+    assert noise(Move(1e3 * more.beta, 1e3 * more.F), 1.0) == pytest.approx(1e3 * noise(more, 1.0))

@@ -38,8 +38,9 @@ def large(n: int = 300, C: float = 4.0, kernel: Kernel = Kernel(RBF, 0.25)) -> P
 
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 16 variables, and none that hold more than 24 at once."""
+    """Blocks of 16 variables, none that hold more than 24 at once, and 16 that the box may hold back."""
     monkeypatch.setattr(sdca, "_BLOCK", 16)
+    monkeypatch.setattr(sdca, "_MOST_OUTSIDE", 16)
     monkeypatch.setattr(sdca, "_HELD", 24)
 
 
@@ -99,7 +100,7 @@ class Plain:
         wanted = self.beta + lengths @ moves
         beta = np.clip(wanted, lower, upper)
         outside = np.count_nonzero(beta != wanted)
-        if outside > sdca._BLOCK:
+        if outside > sdca._MOST_OUTSIDE:
             return
         self.values += 0 if len(self.active) <= sdca._HELD else outside * len(self.active)
         dual = [oracle.dual_objective(self.K, self.problem.y, point) for point in (self.beta, beta)]
@@ -168,6 +169,7 @@ def test_sweeps_go_on_as_the_plain_ones_do(
         assert state.form.visit(0, EVERY) == 0  # the end of the sweep
         np.testing.assert_allclose(beta_of(problem, state), plain.beta, rtol=1e-6, atol=1e-8)
         assert progress.steps == plain.visits
+        assert state.form.kernel_evaluations() == plain.values
     assert len(plain.went_on) > 10
     assert max(plain.went_on) > 0
     assert (len(set(plain.sizes)) > 1) == (shrinking and held < 90)
@@ -182,6 +184,26 @@ def test_momentum_saves_most_visits_of_an_ill_conditioned_problem() -> None:
         duals.append(result.certificate.dual)
     assert visits[1] < 0.3 * visits[0]
     assert duals[0] == pytest.approx(duals[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Kernel(POLYNOMIAL, 1.0, 1.0, 2), Kernel(RBF, 1e-3)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_moves_that_the_kernel_does_not_bend_lead_nowhere_worse(seed: int, kernel: Kernel) -> None:
+    """150 rows, each one of two, with noisy labels: along most moves only rounding bends W, and the best point is far away."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((150, 1)) < 0.5, 1.0, 0.0)
+    y = np.where(rng.random(150) < np.where(X[:, 0] > 0, 0.2, 0.7), -1.0, 1.0)
+    case = replace(zoo.problem(X, y, kernel, 100.0), bias="none")
+    K, duals = oracle.kernel_matrix(case), []
+    for on in (False, True):
+        state = sdca.start(case, sdca.Options(momentum=on), 1e-5, 0)
+        while not (progress := sdca.advance(state, 150)).ended and progress.steps < 100_000:
+            assert isinstance(state.form, sdca._KernelForm)
+            whole = state.form.variables.whole
+            np.testing.assert_allclose(whole.F, y - K @ whole.beta, atol=1e-8)
+        duals.append(oracle.dual_objective(K, y, beta_of(case, state)))
+    assert progress.done
+    assert duals[1] == pytest.approx(duals[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("C", [0.5, 100.0])
