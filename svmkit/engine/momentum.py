@@ -33,7 +33,6 @@ class Move(NamedTuple):
     F: Floats
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of kernel values beyond 1e150 there is no such point
 def farther(F: Floats, moves: Sequence[Move]) -> Move | None:
     """From where the gradient is ``F`` to the best point of the line or plane of one or two moves; None where there is none."""
     curvature = [-float(move.beta @ move.F) for move in moves]

@@ -231,7 +231,7 @@ class _KernelForm:
     def _begin_sweep(self, before: Move | None = None) -> None:
         active = self.variables.active
         self.order, self.at, self.moved = rng.permutation(self.seed, self.sweeps, len(active.number)), 0, 0
-        self.begun, self.before = Move(active.beta.copy(), active.F.copy()), before
+        self.begun, self.before = (active.beta.copy(), active.F.copy()), before
 
     def _end_sweep(self) -> None:
         """Looks whether the tolerance is met, sets variables aside or brings them back, and begins the next sweep."""
@@ -256,14 +256,15 @@ class _KernelForm:
             self._set_aside()
         self._begin_sweep(move if self.variables.active is active else None)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of kernel values beyond 1e150 there is no going on
     def _go_on(self) -> Move:
         """From where the sweep has led to the best point of its plane, brought into the box, if that is better; the whole move.
 
         What the box takes from a variable changes F by a row of kernel values: of many there is no going on, nor where F would
         be rounded by more than a small share of the violation.
         """
-        active = self.variables.active
-        move = Move(active.beta - self.begun.beta, active.F - self.begun.F)
+        active, (begun_beta, begun_F) = self.variables.active, self.begun
+        move = Move(active.beta - begun_beta, active.F - begun_F)
         more = momentum.farther(active.F, [move] if self.before is None else [move, self.before])
         if more is None or not momentum.noise(more, self.largest) <= _ROUNDED * self.violation:
             return move
@@ -276,7 +277,7 @@ class _KernelForm:
         self._change(outside, (beta - wanted)[outside], F)
         if momentum.gains(beta, active.F, Move(beta - active.beta, F - active.F)):
             active.beta, active.F = beta, F
-        return Move(active.beta - self.begun.beta, active.F - self.begun.F)
+        return Move(active.beta - begun_beta, active.F - begun_F)
 
     def _change(self, place: Ints, change: Floats, F: Floats) -> None:
         """Brings ``F`` of the active variables up to date with a change of β of those at ``place``."""
