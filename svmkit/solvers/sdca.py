@@ -53,6 +53,8 @@ _BLOCK = 256
 _HELD = 2048
 #: Variables that the box may hold back where a sweep goes on; by what share of the violation F may be rounded there.
 _MOST_OUTSIDE, _ROUNDED = 64, 2.0**-20
+#: Visits after which it does: what needs fewer is done before that has paid.
+_LEAST_VISITS = 1024
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class _KernelForm:
         active = self.variables.active
         self._measure()
         move = None
-        if self.momentum and self.violation > self.eps:
+        if self.momentum and self.violation > self.eps and self.sweeps * self.problem.n >= _LEAST_VISITS:
             move = self._go_on()
             self._measure()
         if self.violation <= self.eps and not self.variables.is_whole:

@@ -81,7 +81,7 @@ class Plain:
                     self.rows_used.add(i)
             self.beta[i] = new
         self.sizes.append(len(self.active))
-        if self.momentum:
+        if self.momentum and (number + 1) * self.problem.n >= sdca._LEAST_VISITS:
             self.go_on(self.beta - begun, lower, upper)
             self.before = self.beta - begun
         if self.shrinking:
@@ -159,6 +159,7 @@ def test_sweeps_go_on_as_the_plain_ones_do(
 ) -> None:
     """With momentum, with few variables brought back into the box and with many, over fewer variables from some sweep on."""
     monkeypatch.setattr(sdca, "_HELD", held)
+    monkeypatch.setattr(sdca, "_LEAST_VISITS", 270)
     monkeypatch.setattr(kernels, "suited", lambda *rows_and_kernel: ("f8", layouts.layout_of(*rows_and_kernel, "f8")))
     problem = large(90, C=20.0, kernel=kernel)
     state = sdca.start(problem, sdca.Options(shrinking=shrinking), 1e-9, 5)
