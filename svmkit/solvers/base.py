@@ -207,7 +207,7 @@ def _read_as(kind: type, key: str, text: str) -> Any:
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        value = kind(text)
+        value = kind(text if text.isascii() and "_" not in text else "")
     except (KeyError, ValueError):
         wanted = {bool: "1 or 0", int: "an integer"}.get(kind, "a number")
         raise UsageError(f"-O {key}={text}: {text!r} is not {wanted}") from None

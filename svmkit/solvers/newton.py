@@ -321,9 +321,11 @@ def _primal(state: State, w: Floats, b: float, products: Floats) -> float:
 
 
 def _stall(state: State) -> None:
-    """Ends with the w and b of the least primal objective."""
+    """Ends with the w and b of the least primal objective, which is at most that of w = 0."""
     state.products = state.dots(state.w)
     _keep(state)
+    if state.kept is None or not state.kept[0] <= float(state.upper.sum()):
+        state.kept = float(state.upper.sum()), np.zeros_like(state.w), 0.0
     state.stalled = True
 
 

@@ -54,7 +54,8 @@ _NU_SHARE, _WINDOW_RATIO = 16, sqrt(2.0)
 _RAISED, _LOWERED, _LOWERED_WITH_BIAS, _MOST = 0.2, 0.2, 0.05, 4.0
 #: An epoch has n steps, at least so many.
 _SHORTEST_EPOCH = 250
-#: ν as a share of the margin where no slack is best: the lowest responses alone are covered. The least ν: w is divided by it.
+#: ν as a share of the margin where no slack is best: the lowest responses alone are covered. The least ν, by which w is
+#: divided; the most is 1 over it.
 _LEAST_SLACK, _SMALLEST_NU = 1e-9, 1e-100
 #: Kernel values that a thread adds up at a time.
 _PIECE_VALUES = 500_000
@@ -167,8 +168,9 @@ def _check(options: Options) -> None:
         raise UsageError(f"-O epochs={options.epochs}: must be at least 1")
     if not 1 <= options.batch <= 1024:
         raise UsageError(f"-O batch={options.batch}: must be from 1 to 1024")
-    if options.nu_slack != 0 and not _SMALLEST_NU <= options.nu_slack < inf:
-        raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number from {_SMALLEST_NU:g} on, or 0 to find it from C")
+    if options.nu_slack != 0 and not _SMALLEST_NU <= options.nu_slack <= 1 / _SMALLEST_NU:
+        most = f"from {_SMALLEST_NU:g} to {1 / _SMALLEST_NU:g}"
+        raise UsageError(f"-O nu_slack={options.nu_slack:g}: must be a number {most}, or 0 to find it from C")
 
 
 def _epoch(n: int) -> int:

@@ -65,6 +65,8 @@ from shell import process, svmkit, write_blobs
         (["good", "m", "--solver", "lasvm", "-O", "budget=99999999999999999999"], 2, "-O budget="),
         (["good", "m", "--solver", "lasvm", "-O", "epochs=1.5"], 2, "-O epochs=1.5: '1.5' is not an integer"),
         (["good", "m", "--solver", "lasvm", "-O", "finish=maybe"], 2, "-O finish=maybe: 'maybe' is not 1 or 0"),
+        (["good", "m", "--solver", "lasvm", "-O", "candidates=1_0"], 2, "-O candidates=1_0: '1_0' is not an integer"),
+        (["good", "m", "--solver", "lasvm", "-O", "cache_mb=١"], 2, "-O cache_mb=١: '١' is not a number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=much"], 2, "-O cache_mb=much: 'much' is not a number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=nan"], 2, "-O cache_mb=nan: is no number"),
         (["good", "m", "--solver", "lasvm", "-O", "cache_mb=0"], 2, "-O cache_mb=0: must be greater than 0"),

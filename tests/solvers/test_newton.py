@@ -275,6 +275,15 @@ def test_a_stalled_run_keeps_the_least_primal_objective_it_came_by(bias: Bias) -
 
 
 @pytest.mark.parametrize("bias", ["free", "none"])
+@pytest.mark.parametrize(("scale", "C"), [(1e150, 10.0), (1.0, 1e100)])
+def test_a_stalled_run_ends_no_worse_than_w_0(scale: float, C: float, bias: Bias) -> None:
+    X, y = points(60, 3, seed=2, noise=0.3)
+    found = run(newton, replace(problem(scale * X, y, Kernel(LINEAR), C), bias=bias), newton.Options(), eps=1e-3)
+    assert found.status is Status.STALLED
+    assert found.certificate.primal <= 60 * C
+
+
+@pytest.mark.parametrize("bias", ["free", "none"])
 def test_of_a_stalled_run_the_nearest_point_is_the_one_of_least_violation(bias: Bias, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[newton_point.Point] = []
 

@@ -37,7 +37,7 @@ ENDS = [
     ("perceptron", RBF, "budget", (0, 1), (-1,)),
     ("sbp", RBF, "epochs", (1,), (0,)),
     ("sbp", RBF, "batch", (1, 1024), (0, 1025)),
-    ("sbp", RBF, "nu_slack", (0.0, 1e-100, 1e300), (-LEAST, LEAST, nextafter(1e-100, 0.0), inf, nan)),
+    ("sbp", RBF, "nu_slack", (0.0, 1e-100, 1e100), (-LEAST, LEAST, nextafter(1e-100, 0.0), 1.1e100, inf, nan)),
     ("scs", RBF, "iterations", (1,), (0,)),
     ("scs", RBF, "first", (1,), (0,)),
     ("scs", RBF, "sample", (1,), (0,)),
