@@ -51,7 +51,7 @@ ACCURACY: float | None = 5e-3
 
 #: Streams of draws: the order in which examples join S; from _VALIDATION on, T of each iteration.
 _SAMPLE, _VALIDATION = 0, 1
-#: The largest radius is that of the ball √(2/λ) that holds the optimum; a run ends where δ is this share of it.
+#: A run ends where δ is this share of the first one, which is at most that of the ball √(2/λ) that holds the optimum.
 _NO_RADIUS = 1e-9
 #: Options that are shares or factors are at most this; products with it stay finite.
 _LARGEST = 1e9
@@ -116,6 +116,7 @@ class _State:
     hinge: _Function
     mean: _Function
     radius: float
+    first_radius: float
     last_step: float = np.inf
     bound: float = 0.0
     bound_at: Floats | None = None
@@ -150,6 +151,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         hinge=hinge,
         mean=mean,
         radius=_largest_radius(lam),
+        first_radius=_largest_radius(lam),
     )
     _extend(state, options.first, _Function(np.empty(0), np.empty(0)))
     _renew(state, 0)
@@ -274,7 +276,7 @@ def _iterate(state: _State) -> None:
         state.radius /= state.options.factor
     state.at = state.alpha if t > 0 else _sum(1.0, state.alpha, 1.0, move)
     _renew(state, old)
-    state.completed = state.radius < _NO_RADIUS * _largest_radius(state.lam) or state.steps >= state.options.iterations
+    state.completed = state.radius < _NO_RADIUS * state.first_radius or state.steps >= state.options.iterations
 
 
 def _turn(state: _State) -> float:
@@ -321,7 +323,7 @@ def _search(state: _State, square: float) -> tuple[float, float]:
     if t > 0:
         state.last_step = t
         if fresh:
-            state.radius = min(state.radius, options.delta * t * sqrt(square))
+            state.radius = state.first_radius = min(state.radius, options.delta * t * sqrt(square))
     return t, tried
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, log2, sqrt
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -230,15 +230,27 @@ def test_a_look_that_catches_an_indefinite_kernel_ends_the_run(solver: Any) -> N
     assert state.checks.indefinite
 
 
-def test_a_run_ends_where_the_radius_has_shrunk_to_nothing() -> None:
-    """No ‖d‖ is large enough for a point to be accepted: the radius halves each time, from that of the first step."""
-    case = unbiased(60, 1.0)
-    state = scs.start(case, scs.Options(eta2=1e9), 1e-9, 0)
-    scs.advance(state, 1)
-    halvings = ceil(log2(state.radius / (1e-9 * sqrt(2.0 / state.lam))))
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_a_run_ends_where_the_radius_has_shrunk_to_nothing(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No point is accepted: the radius halves each time, from that of the first step, to 1e-9 of it, whatever the features'
+    scale."""
+    monkeypatch.setattr(scs, "_validated", lambda *given: False)
+    X, y = points(60, 3, seed=5)
+    case = replace(problem(scale * X, y, Kernel(LINEAR), 1.0), bias="none")
+    state = scs.start(case, scs.Options(), 1e-9, 0)
     progress = to_the_end(state)
     assert (progress.completed, progress.n_support) == (True, 0)
-    assert progress.steps in (1 + halvings, 2 + halvings)
+    assert progress.steps == 30  # halvings to less than 1e-9
+
+
+def test_features_may_have_any_scale() -> None:
+    """Far beyond 1 the objective is next to nothing but its hinges, whatever the scale."""
+    X, y = points(200, 3, seed=5, noise=0.3)
+    primal = []
+    for scale in (1e3, 1e6, 1e9):
+        case = replace(problem(scale * X, y, Kernel(LINEAR), 1.0), bias="none")
+        primal.append(run(scs, case, scs.Options(), eps=1e-3).certificate.primal)
+    assert max(primal) <= 1.02 * min(primal)
 
 
 def test_no_point_is_accepted_that_the_larger_sample_gains_nothing_from() -> None:
