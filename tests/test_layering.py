@@ -81,6 +81,7 @@ SHARED = {
         "space",
         "centred",
         "subgradient",
+        "kept_rows",
     },
     "maps": {"landmarks", "stored"},
     "solvers": {

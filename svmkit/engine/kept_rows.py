@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from svmkit._jit import helper
 from svmkit.data import Floats, Ints
 from svmkit.engine.kernels import Engine
 
@@ -48,3 +51,21 @@ class KeptRows:
         self.engine.whole_rows(new, self.K[at:end])
         self._row_in[at:end], self.slot_of[new], self.unused[at:end] = new, np.arange(at, end), 1
         self._oldest = end
+
+
+@helper()
+def want(i: Any, slot_of: Any, found: Any, count: Any) -> Any:
+    """Adds row i to the first ``count`` of ``found``, if there is room and it is neither kept nor there; how many there are."""
+    if count < len(found) and slot_of[i] == -1:
+        slot_of[i] = -2
+        found[count] = i
+        count += 1
+    return count
+
+
+@helper()
+def wanted(slot_of: Any, found: Any, count: Any) -> Any:
+    """Takes off the marks of ``want``; ``count``."""
+    for k in range(count):
+        slot_of[found[k]] = -1
+    return count

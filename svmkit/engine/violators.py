@@ -18,6 +18,7 @@ from typing import Any
 from numpy import float64, int64
 
 from svmkit._jit import REASSOCIATED, both_precisions, compiled, helper
+from svmkit.engine.kept_rows import want, wanted
 from svmkit.engine.linear import SMALLEST_SCALE
 from svmkit.engine.rng import below, uniform
 from svmkit.engine.subgradient import SCALE, SCALE_SUM, V_NORM2, T, renew, settle
@@ -68,13 +69,8 @@ def foresee(
         for step in range(counts[STEP], counts[STEP] + steps):
             for number in range(k):
                 i = _draw(f, y, omega, scale, total, heaviest, seed, step, number)
-                if count < len(found) and slot_of[i] == -1:
-                    slot_of[i] = -2
-                    found[count] = i
-                    count += 1
-    for place in range(count):
-        slot_of[found[place]] = -1
-    return count
+                count = want(i, slot_of, found, count)
+    return wanted(slot_of, found, count)
 
 
 @helper(REASSOCIATED)

@@ -12,6 +12,7 @@ from typing import Any
 from numpy import int64
 
 from svmkit._jit import REASSOCIATED, both_precisions, compiled, helper
+from svmkit.engine.kept_rows import want, wanted
 from svmkit.engine.level import (
     BASINS,
     BATCH,
@@ -154,17 +155,13 @@ def foresee(
     c: Any, weight: Any, diagonal: Any, numbers: Any, counts: Any, slot_of: Any, steps: Any, found: Any
 ) -> Any:  # fmt: skip
     """The first examples that the next ``steps`` steps would draw, were nothing to change, and that have no row; how many."""
-    count, room = 0, len(found)
+    count = 0
     for step in range(counts[STEP] + 1, counts[STEP] + 1 + steps):
         for number in range(counts[BATCH]):
             i = _draw(c, weight, numbers, counts, step, number)
-            if count < room and slot_of[i] == -1 and diagonal[i] != 0.0:
-                slot_of[i] = -2
-                found[count] = i
-                count += 1
-    for k in range(count):
-        slot_of[found[k]] = -1
-    return count
+            if diagonal[i] != 0.0:
+                count = want(i, slot_of, found, count)
+    return wanted(slot_of, found, count)
 
 
 def _take_steps(

@@ -186,15 +186,12 @@ def advance(state: _State, budget: int) -> Progress:
     while state.done_steps < end and not state.done:
         if isinstance(form, linear_steps.State):
             state.done_steps, closed = linear_steps.run(form, state.done_steps, end)
-            cost = 2.0 * form.problem.n
         elif isinstance(form, violator_steps.State):
             state.done_steps, closed = violator_steps.run(form, state.done_steps, end, state.total)
-            cost = 2.0 * violator_steps.n_support(form) * form.problem.n
         else:
             state.done_steps, closed = _run_kernel(form, state.done_steps, end, state.total)
-            cost = 2.0 * int(form.counts[loops.SUPPORTS]) * form.problem.n
         if closed:
-            _look(state, cost)
+            _look(state)
         if parallel.is_over():
             break
     return Progress(
@@ -251,8 +248,9 @@ def _evaluations(state: _State) -> int:
     return int(form.counts[loops.ON_DEMAND])
 
 
-def _look(state: _State, cost: float) -> None:
-    """Ends the run where the certificate is good enough, once the work since the last look is worth one of ``cost``."""
+def _look(state: _State) -> None:
+    """Ends the run where the certificate is good enough, once the work since the last look is worth one."""
+    cost = 2.0 * _n_support(state.form) * state.form.problem.n
     work = violator_steps.work(state.form) if isinstance(state.form, violator_steps.State) else _evaluations(state)
     if cost > _LOOK_SHARE * (work - state.looked_at):
         return

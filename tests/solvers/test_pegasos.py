@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive_pegasos import iterates
 from oracle import beta_of, kernel_matrix, optimum, primal_objective
 from zoo import named, points, problem
 
@@ -25,29 +26,17 @@ from svmkit.trace import Status
 
 def naive(problem: Problem, K: Floats, seed: int, options: pegasos.Options) -> Iterator[tuple[Floats, int, int]]:
     """After each step: the coefficients of the result, and the kernel values used on demand and with all responses kept."""
-    n, y, k = problem.n, problem.y, options.batch
-    lam, omega = 1.0 / problem.upper.sum(), problem.upper / problem.upper.mean()
-    if problem.bias == "free":
-        K = K + options.bias**2
-    w, total, weights = np.zeros(n), np.zeros(n), 0.0
-    on_demand = kept = step = 0
-    t = 1
-    while True:
+    n, k, used = problem.n, options.batch, [0, 0]
+
+    def step_of(w: Floats, K: Floats, omega: Floats, step: int) -> tuple[list[int], Floats]:
         batch = rng.integers(seed, 0, step * k, k, n)
-        on_demand += k * np.count_nonzero(w)
-        wrong = [i for i in batch if K[i, i] != 0 and y[i] * (K[i] @ w) < 1]
-        kept += n * len(wrong)
-        w = w * (1 - 1 / t)
-        for i in wrong:
-            w[i] += omega[i] * y[i] / (lam * t * k)
-        norm = np.sqrt(max(0.0, w @ K @ w))
-        if options.projection and norm > 1 / np.sqrt(lam):
-            w = w / (np.sqrt(lam) * norm)
-        weight = {"none": 0.0, "uniform": 1.0, "step": float(t)}[options.average]
-        total, weights = total + weight * w, weights + weight
-        t += 1 if wrong or not options.hold_step else 0
-        step += 1
-        yield (total / weights if weights else w), on_demand, kept
+        wrong = [i for i in batch if K[i, i] != 0 and problem.y[i] * (K[i] @ w) < 1]
+        used[0] += k * np.count_nonzero(w)
+        used[1] += n * len(wrong)
+        return wrong, omega
+
+    for beta in iterates(problem, K, options, step_of):
+        yield beta, used[0], used[1]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive_pegasos import iterates
 from oracle import beta_of, kernel_matrix, optimum
 from zoo import named, points, problem
 
@@ -54,27 +55,18 @@ def draw(violates: Floats, heaviest: float, seed: int, step: int, number: int) -
 
 def naive(problem: Problem, K: Floats, seed: int, options: pegasos.Options) -> Iterator[tuple[Floats, int]]:
     """After each step: the coefficients of the result, and how many rows have been used."""
-    n, y, k = problem.n, problem.y, options.batch
-    lam, omega = 1.0 / problem.upper.sum(), problem.upper / problem.upper.mean()
-    K = K + (options.bias**2 if problem.bias == "free" else 0.0)
-    omega = np.where(K.diagonal() == 0, 0.0, omega)
-    w, total, weights, used, t, step = np.zeros(n), np.zeros(n), 0.0, set[int](), 1, 0
-    while True:
-        violates = omega * (y * (K @ w) < 1)
-        mass = violates.sum()
-        drawn = [draw(violates, omega.max(), seed, step, number) for number in range(k)] if mass > 0 else []
-        w = w * (1 - 1 / t)
-        for i in drawn:
-            w[i] += y[i] * mass / (lam * n * t * k)
-        used |= set(drawn)
-        norm = np.sqrt(max(0.0, w @ K @ w))
-        if options.projection and norm > 1 / np.sqrt(lam):
-            w = w / (np.sqrt(lam) * norm)
-        weight = {"none": 0.0, "uniform": 1.0, "step": float(t)}[options.average]
-        total, weights = total + weight * w, weights + weight
-        t += 1 if drawn or not options.hold_step else 0
-        step += 1
-        yield (total / weights if weights else w), len(used)
+    used = set[int]()
+
+    def step_of(w: Floats, K: Floats, omega: Floats, step: int) -> tuple[list[int], Floats]:
+        omega = np.where(K.diagonal() == 0, 0.0, omega)
+        violates = omega * (problem.y * (K @ w) < 1)
+        numbers = range(options.batch if violates.any() else 0)
+        drawn = [draw(violates, omega.max(), seed, step, number) for number in numbers]
+        used.update(drawn)
+        return drawn, np.full(problem.n, violates.sum() / problem.n)
+
+    for beta in iterates(problem, K, options, step_of):
+        yield beta, len(used)
 
 
 @pytest.fixture
