@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from svmkit import parallel
 from svmkit._jit import ORDERED, REASSOCIATED, Compiled, compiled, helper
 from svmkit.data import Floats, Ints, Rows
+from svmkit.engine.prefetch import ASK_FOR_ROW
 from svmkit.features import feature_names
 
 #: Arguments ``indptr, indices, data`` of rows in either form.
 ROWS = {"sparse": "i8[:], i4[:], f8[:]", "dense": "i8[:], i4[:], f4[:]"}
 
 _ONE, _TWO, _THREE = uint64(1), uint64(2), uint64(3)
+#: Rows ahead at which those in no order of theirs are asked for.
+_FAR, _NEAR = 16, 8
 #: Rows a thread takes at least.
 PIECE_ROWS = 4096
 #: From so many columns on w's are worked on together, and numbers of them held at a time, 16 MB.
@@ -181,32 +184,41 @@ def _dots_loop(dot: Any) -> Any:
     return dots_loop
 
 
-def _fold_of_loop(add: Any) -> Any:
+def _fold_of_loop(ends: Any, add: Any, ask_for_row: Any) -> Any:
     def fold_of_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, weights: Any, w: Any) -> None:
         for k in range(k0, k1):
+            if k + _FAR < k1:
+                ask_for_row(which[k + _FAR], which[k + _NEAR], indptr, indices, data)
             if weights[k] != 0.0:
-                add(indices, data, indptr[which[k]], indptr[which[k] + 1], weights[k], w)
+                first, last = ends(indptr, which[k])
+                add(indices, data, first, last, weights[k], w)
 
     return fold_of_loop
 
 
-def _dots_of_loop(dot: Any) -> Any:
+def _dots_of_loop(ends: Any, dot: Any, ask_for_row: Any) -> Any:
     def dots_of_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, w: Any, out: Any) -> None:
         for k in range(k0, k1):
-            out[k] = dot(indices, data, indptr[which[k]], indptr[which[k] + 1], w)
+            if k + _FAR < k1:
+                ask_for_row(which[k + _FAR], which[k + _NEAR], indptr, indices, data)
+            first, last = ends(indptr, which[k])
+            out[k] = dot(indices, data, first, last, w)
 
     return dots_of_loop
 
 
 _fold = both_forms(_fold_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "fold", ADD)
 _dots = both_forms(_dots_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "dots", DOT)
-_fold_of = both_forms(_fold_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "fold_of", ADD)
-_dots_of = both_forms(_dots_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "dots_of", DOT)
+_fold_of = both_forms(_fold_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "fold_of", ENDS, ADD, ASK_FOR_ROW)
+_dots_of = both_forms(_dots_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "dots_of", ENDS, DOT, ASK_FOR_ROW)
 
 
 def fold(rows: Rows, weights: Floats, width: int, which: Ints | None = None) -> Floats:
     """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number; over the rows numbered ``which``, or all."""
     weights = np.ascontiguousarray(weights)
+    if rows.form == "dense":  # the others would not let the CPU see which comes next
+        some = np.flatnonzero(weights)
+        weights, which = weights[some], some if which is None else which[some]
     cuts = _cuts(len(weights)) if rows.form == "dense" else [0, len(weights)]  # a piece has a w of its own, as long as a row
     parts = np.zeros((len(cuts) - 1, width))
 

@@ -10,9 +10,6 @@ import numpy as np
 from svmkit.data import Floats, Ints, Rows
 from svmkit.engine.rng import permutation
 
-#: Samples of so many values at most are copied: all steps on them are in caches, or nearly.
-_COPIED = 1 << 24
-
 
 class Size(NamedTuple):
     """A sample: rows to a feature, at least ``least`` of them, where there are ``worth`` times as many; the s it begins with,
@@ -45,10 +42,6 @@ class Part(NamedTuple):
         """Of a part of all its rows those numbered ``index``, a ``share`` of it, by which C is divided."""
         return Part(self.used[index], self.rows, self.y[index], self.upper[index] / share, index)
 
-    def copied(self) -> Part:
-        """The same with rows of its own."""
-        return self if self.which is None else self._replace(rows=self.rows.take(self.which), which=None)
-
 
 def samples(whole: Part, d: int, seed: int) -> tuple[Part, list[tuple[float, Part]]]:
     """What to begin with, and what comes after, each with its s: each sample has all rows of the one before."""
@@ -58,6 +51,5 @@ def samples(whole: Part, d: int, seed: int) -> tuple[Part, list[tuple[float, Par
         few = max(size.each * d, size.least)
         if n >= size.worth * few:
             wider.insert(0, (size.s_of_all if first is whole else s, first))
-            sample = whole.among(np.sort(order[:few]), few / n)
-            first, s = sample.copied() if few * d <= _COPIED else sample, size.s
+            first, s = whole.among(np.sort(order[:few]), few / n), size.s
     return first, wider

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from svmkit.data import Rows
-from svmkit.solvers import newton_samples
 from svmkit.solvers.newton_samples import Part, samples
 
 
@@ -24,14 +23,9 @@ from svmkit.solvers.newton_samples import Part, samples
         (153600, 200, [1600, 9600, 38400, 153600]),  # 192 of them
     ],
 )
-@pytest.mark.parametrize("copied", [1 << 24, 0])
-def test_each_has_all_rows_of_the_one_before_and_costs_as_much(
-    n: int, d: int, sizes: list[int], copied: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With rows of its own, or where they lie."""
+def test_each_has_all_rows_of_the_one_before_and_costs_as_much(n: int, d: int, sizes: list[int]) -> None:
     X, y = np.arange(1.0, n + 1.0)[:, None], np.where(np.arange(n) % 2, 1.0, -1.0)
     whole = Part(np.arange(n) + 5, Rows.from_dense(X), y, np.full(n, 0.25))
-    monkeypatch.setattr(newton_samples, "_COPIED", copied)
     first, wider = samples(whole, d, seed=3)
     parts = [first, *(part for _, part in wider)]
     assert [len(part.used) for part in parts] == sizes
@@ -40,6 +34,6 @@ def test_each_has_all_rows_of_the_one_before_and_costs_as_much(
         assert np.isin(part.used, larger.used).all()
         assert part.upper == pytest.approx(0.25 * n / len(part.used))
         assert np.array_equal(part.y, y[part.used - 5])
-        assert (part.which is None) == (copied > 0 or len(part.used) == n)
+        assert (part.which is None) == (len(part.used) == n)
         rows = part.rows if part.which is None else part.rows.take(part.which)
         assert np.array_equal(rows.to_dense()[:, -1:], X[part.used - 5])
