@@ -19,6 +19,8 @@ _PIECE = 1024
 #: A column is kept when it has been used so often: in a descent most hinges turn on once, and off for good. And only of rows
 #: with so many nonzeros in the mean, of which a value costs more than one read back.
 _USES, _DEAR_NONZEROS = 3, 40
+#: Values that a piece of a copy holds.
+_COPIED = 1 << 20
 #: Up to so many rows float64 costs nothing worth saving.
 _FEW = 2000
 
@@ -66,11 +68,11 @@ class GrowingGram:
             size = max(new, 2 * old)
             size = size if 2 * size <= self.most else self.most  # the last move is from half the rows at most
             room = np.empty((size, size), dtype=self._room.dtype)
-            room[:old, :old] = self.values
+            _copy(self.values, room[:old])
             self._room = room
         members = np.concatenate([self.rows, rows])
         self.engine.block(rows, members, self._room[old:])
-        self._room[:old, old:new] = self._room[old:new, :old].T
+        _copy(self._room[old:new, :old].T, self._room[:old, old:])
         self.rows = members
 
     def apply(self, places: Ints, weights: Floats, out: Floats, first: int = 0) -> None:
@@ -93,6 +95,16 @@ class GrowingGram:
         found, evaluations = afresh(self.engine.rows.take(self.rows), self.engine.kernel, *weights)
         self.engine.evaluations += evaluations
         return found
+
+
+def _copy(values: NDArray[Any], room: NDArray[Any]) -> None:
+    """``values`` (k, m) to the first m columns of ``room`` (k, ≥ m), on all threads."""
+    k, m = values.shape
+
+    def some(first: int, last: int) -> None:
+        room[first:last, :m] = values[first:last]
+
+    parallel.run_stretches(some, k, max(1, _COPIED // max(1, m)))
 
 
 class KeptColumns:

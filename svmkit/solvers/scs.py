@@ -127,7 +127,7 @@ class _State:
 
 
 def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
-    """A fresh state at α = 0 with the first sample drawn. Raises UsageError for an option that cannot be."""
+    """A fresh state at α = 0, with no sample yet. Raises UsageError for an option that cannot be."""
     _check(options)
     n = problem.n
     lam = problem.lam
@@ -135,7 +135,7 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
     alpha, p, hinge, mean = (_Function(np.empty(0), np.empty(0)) for _ in range(4))
-    state = _State(
+    return _State(
         problem=problem,
         options=options,
         eps=eps,
@@ -153,9 +153,6 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> _State:
         radius=_largest_radius(lam),
         first_radius=_largest_radius(lam),
     )
-    _extend(state, options.first, _Function(np.empty(0), np.empty(0)))
-    _renew(state, 0)
-    return state
 
 
 def _check(options: Options) -> None:
@@ -179,6 +176,9 @@ def advance(state: _State, budget: int) -> Progress:
             break
         state.steps += 1
         with parallel.leavable():
+            if size == 0:
+                _extend(state, state.options.first, _Function(np.empty(0), np.empty(0)))
+                _renew(state, 0)
             _iterate(state)
     return Progress(
         steps=state.steps,

@@ -7,6 +7,7 @@ import pytest
 import zoo
 
 from svmkit.data import Rows
+from svmkit.engine import gram as gram_module
 from svmkit.engine.gram import GrowingGram, KeptColumns
 from svmkit.engine.kernels import Engine
 from svmkit.engine.layouts import Real
@@ -14,7 +15,9 @@ from svmkit.problem import LINEAR, POLYNOMIAL, PRECOMPUTED, RBF, SIGMOID, Kernel
 
 
 @pytest.mark.parametrize("kernel", [Kernel(LINEAR), Kernel(POLYNOMIAL, 0.2, 1.0, 2), Kernel(RBF, 0.4)], ids=lambda k: k.name)
-def test_grown_equals_evaluated_at_once(kernel: Kernel) -> None:
+def test_grown_equals_evaluated_at_once(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose values move in several pieces."""
+    monkeypatch.setattr(gram_module, "_COPIED", 1000)
     X, _ = zoo.points(200, 6, seed=1)
     engine = Engine(Rows.from_dense(X), kernel)
     order = np.random.default_rng(2).permutation(200)

@@ -13,7 +13,7 @@ from zoo import named, noisy, points, problem, unbiased
 
 from svmkit import parallel
 from svmkit.certificate import feasible
-from svmkit.engine import kernels, weighted
+from svmkit.engine import gram, kernels, weighted
 from svmkit.engine.active import ActiveSet
 from svmkit.engine.gram import GrowingGram
 from svmkit.engine.kernels import Engine
@@ -302,9 +302,13 @@ def test_a_product_of_many_values_has_more_pieces(longest: int, pieces: int, mon
 # --- scs ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [2, 3, 9])  # the first is the start's; with the last all examples are in the sample
-def test_an_iteration_of_scs_is_left_where_its_sample_grows(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    signal, seen = Signal(monkeypatch, GrowingGram, "extend", number), solutions_of(scs, monkeypatch)
+@pytest.mark.parametrize(("owner", "method"), [(GrowingGram, "extend"), (gram, "_copy")])
+@pytest.mark.parametrize("number", [1, 2, 3, 9])  # the first sample; with the ninth it has all examples
+def test_an_iteration_of_scs_is_left_where_its_sample_grows(
+    owner: Any, method: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while values move to a larger room."""
+    signal, seen = Signal(monkeypatch, owner, method, number), solutions_of(scs, monkeypatch)
     found = run(scs, replace(noisy(500, C=0.01), bias="none"), scs.Options(), eps=1e-9, interrupted=signal)
     assert (found.status, signal.calls) == (Status.INTERRUPTED, number)
     assert alike(found.solution, seen[-1])

@@ -153,9 +153,9 @@ def test_where_no_step_is_long_enough_the_point_stays(monkeypatch: pytest.Monkey
     search, seen = scs._search, []
     monkeypatch.setattr(scs, "_search", lambda *given: (0.0, search(*given)[0]))
     monkeypatch.setattr(scs, "_validated", lambda state, move: not seen.append(move))
-    before, radius = state.alpha.coef, state.radius
+    radius = state.radius
     scs.advance(state, 1)
-    assert np.array_equal(state.alpha.coef[:30], before)
+    assert not state.alpha.coef.any()
     assert state.at.coef.any()
     assert state.radius < radius
 
