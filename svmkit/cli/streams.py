@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from math import prod
 from typing import NoReturn, TextIO
 
 from svmkit.errors import reason_of
@@ -72,11 +73,19 @@ def complaint(error: Exception) -> str:
             return f"can't write to standard output: {reason}"
         return reason
     if isinstance(error, MemoryError) or _is_unmapped(error):
-        return "not enough memory for this"
+        return f"not enough memory for this{_asked_for(error)}"
     if os.environ.get("SVMKIT_DEBUG") == "1":
         raise error
     what = f"{type(error).__name__}: {error}".splitlines()[0]
     return f"unexpected error, a fault of svmkit's: {what}; please report it with the output of SVMKIT_DEBUG=1"
+
+
+def _asked_for(error: Exception) -> str:
+    """How much memory an array would have taken that could not be had, where NumPy says so: it tells which option to lower."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if not isinstance(shape, tuple) or dtype is None:
+        return ""
+    return f": {prod(shape) * dtype.itemsize / 1e9:,.1f} GB at once"
 
 
 def _is_unmapped(error: Exception) -> bool:

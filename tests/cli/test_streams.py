@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shell import process, write_blobs
 
@@ -65,6 +66,13 @@ def test_a_closed_standard_input_is_told_as_that(tmp_path: Path) -> None:
 )
 def test_what_went_wrong_is_said_as_what_it_is(error: OSError, says: str) -> None:
     assert complaint(error) == says
+
+
+def test_memory_that_was_not_there_is_said_with_its_size() -> None:
+    """Which tells whoever gave an option of memory, or of a matrix's size, that it is that."""
+    with pytest.raises(MemoryError) as caught:
+        np.empty((10**6, 10**6, 10), np.float32)
+    assert complaint(caught.value) == "not enough memory for this: 40,000.0 GB at once"
 
 
 @pytest.mark.parametrize("tool", ["svm-scale", "scale"])
