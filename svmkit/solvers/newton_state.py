@@ -132,7 +132,7 @@ class State:
 
 
 def turn_to(state: State, s: float, part: Part) -> None:
-    """Goes on with more rows from w and b of fewer; the others have no a′ from them, so it comes from z alone."""
+    """Goes on with more rows from w and b of fewer, around a′ = ½, for the others have none: the loss is smoothed evenly."""
     state.used, state.rows, state.y, state.upper, state.which = part
     state.gram, state.closed, state.kept = SetGram(part.rows, part.upper, part.which), None, None
     state.done = state.stalled = False
@@ -140,7 +140,7 @@ def turn_to(state: State, s: float, part: Part) -> None:
     state.violation, state.s = nan, s
     state.most_s = state.promised = inf
     state.products = state.dots(state.w)
-    state.centre = np.clip(0.5 + s * (1.0 - state.y * (state.products + state.b)), 0.0, 1.0)
+    state.centre = np.full(len(state.used), 0.5)
     state.alpha, state.folded = np.zeros(len(state.used)), np.zeros_like(state.w)
 
 
