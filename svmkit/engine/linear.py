@@ -167,15 +167,6 @@ def places(rows: Rows, w: Floats) -> Floats:
     return w[1:] if rows.form == "dense" else w
 
 
-def _fold_loop(add: Any) -> Any:
-    def fold_loop(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, weights: Any, w: Any) -> None:
-        for r in range(r0, r1):
-            if weights[r] != 0.0:
-                add(indices, data, indptr[r], indptr[r + 1], weights[r], w)
-
-    return fold_loop
-
-
 def _dots_loop(dot: Any) -> Any:
     def dots_loop(indptr: Any, indices: Any, data: Any, r0: Any, r1: Any, w: Any, out: Any) -> None:
         for r in range(r0, r1):
@@ -184,16 +175,15 @@ def _dots_loop(dot: Any) -> Any:
     return dots_loop
 
 
-def _fold_of_loop(ends: Any, add: Any, ask_for_row: Any) -> Any:
-    def fold_of_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, weights: Any, w: Any) -> None:
+def _fold_loop(ends: Any, add: Any, ask_for_row: Any) -> Any:
+    def fold_loop(indptr: Any, indices: Any, data: Any, which: Any, k0: Any, k1: Any, weights: Any, w: Any) -> None:
         for k in range(k0, k1):
             if k + _FAR < k1:
                 ask_for_row(which[k + _FAR], which[k + _NEAR], indptr, indices, data)
-            if weights[k] != 0.0:
-                first, last = ends(indptr, which[k])
-                add(indices, data, first, last, weights[k], w)
+            first, last = ends(indptr, which[k])
+            add(indices, data, first, last, weights[k], w)
 
-    return fold_of_loop
+    return fold_loop
 
 
 def _dots_of_loop(ends: Any, dot: Any, ask_for_row: Any) -> Any:
@@ -207,27 +197,20 @@ def _dots_of_loop(ends: Any, dot: Any, ask_for_row: Any) -> Any:
     return dots_of_loop
 
 
-_fold = both_forms(_fold_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "fold", ADD)
+_fold = both_forms(_fold_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "fold", ENDS, ADD, ASK_FOR_ROW)
 _dots = both_forms(_dots_loop, "void(ROWS, i8, i8, f8[:], f8[:])", "dots", DOT)
-_fold_of = both_forms(_fold_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "fold_of", ENDS, ADD, ASK_FOR_ROW)
 _dots_of = both_forms(_dots_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", "dots_of", ENDS, DOT, ASK_FOR_ROW)
 
 
 def fold(rows: Rows, weights: Floats, width: int, which: Ints | None = None) -> Floats:
     """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number; over the rows numbered ``which``, or all."""
-    weights = np.ascontiguousarray(weights)
-    if rows.form == "dense":  # the others would not let the CPU see which comes next
-        some = np.flatnonzero(weights)
-        weights, which = weights[some], some if which is None else which[some]
-    cuts = _cuts(len(weights)) if rows.form == "dense" else [0, len(weights)]  # a piece has a w of its own, as long as a row
+    some = np.flatnonzero(weights)  # so that the CPU can be told which row comes next
+    weights, which = np.ascontiguousarray(weights[some]), some if which is None else which[some]
+    cuts = _cuts(len(some)) if rows.form == "dense" else [0, len(some)]  # a piece has a w of its own, as long as a row
     parts = np.zeros((len(cuts) - 1, width))
 
     def piece(i: int) -> None:
-        where = cuts[i], cuts[i + 1], weights, places(rows, parts[i])
-        if which is None:
-            _fold[rows.form](*arrays(rows), *where)
-        else:
-            _fold_of[rows.form](*arrays(rows), which, *where)
+        _fold[rows.form](*arrays(rows), which, cuts[i], cuts[i + 1], weights, places(rows, parts[i]))
 
     parallel.run_pieces(piece, len(cuts) - 1)
     w: Floats = parts.sum(axis=0)
