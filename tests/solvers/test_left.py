@@ -312,3 +312,25 @@ def test_an_iteration_of_scs_is_left_where_its_sample_grows(
     found = run(scs, replace(noisy(500, C=0.01), bias="none"), scs.Options(), eps=1e-9, interrupted=signal)
     assert (found.status, signal.calls) == (Status.INTERRUPTED, number)
     assert alike(found.solution, seen[-1])
+
+
+def test_the_first_sample_comes_with_the_first_iteration() -> None:
+    """Nothing listens at the start, and the sample may be as large as all of the data."""
+    state = scs.start(replace(noisy(500, C=0.01), bias="none"), scs.Options(first=500), 1e-9, 0)
+    assert len(state.gram.rows) == 0
+    with pytest.raises(parallel.Left), parallel.heeding(lambda: True):
+        scs.advance(state, 1)
+    assert scs.solution(state).n_support == 0
+
+
+def test_values_on_the_move_to_a_larger_room_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gram, "_COPIED", 20)
+    room, asked = np.zeros((50, 30)), list[None]()
+
+    def over() -> bool:
+        asked.append(None)
+        return len(asked) > 7
+
+    with pytest.raises(parallel.Left), parallel.heeding(over), parallel.leavable():
+        gram._copy(np.ones((50, 10)), room)
+    assert room.sum() == 7 * 20
