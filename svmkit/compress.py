@@ -155,7 +155,7 @@ def _folded(model: Model, count: int) -> Model:
     rows, names = narrowed(model.rows)  # of a model, never dense
     parts, machines = [], []
     for number, (rho, alpha) in enumerate(zip(model.rho.tolist(), alphas(model).T, strict=True)):
-        w = linear.fold(rows, np.ascontiguousarray(alpha), len(names))
+        w = linear.fold(rows, alpha, len(names))
         landmarks.refuse_overflow(w)
         filled = np.flatnonzero(w)
         parts.append(Rows(w[filled], names[filled], np.array([0, len(filled)]), rows.n_features))

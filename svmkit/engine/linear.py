@@ -205,7 +205,7 @@ _dots_of = both_forms(_dots_of_loop, "void(ROWS, i8[:], i8, i8, f8[:], f8[:])", 
 def fold(rows: Rows, weights: Floats, width: int, which: Ints | None = None) -> Floats:
     """w = Σ_i weights[i] x_i (width,), ``width`` above every feature number; over the rows numbered ``which``, or all."""
     some = np.flatnonzero(weights)  # so that the CPU can be told which row comes next
-    weights, which = np.ascontiguousarray(weights[some]), some if which is None else which[some]
+    weights, which = weights[some], some if which is None else which[some]
     cuts = _cuts(len(some)) if rows.form == "dense" else [0, len(some)]  # a piece has a w of its own, as long as a row
     parts = np.zeros((len(cuts) - 1, width))
 
