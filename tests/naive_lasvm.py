@@ -19,22 +19,26 @@ EPS = 1e-3
 
 @dataclass
 class Naive:
-    """S as a list, α of every example; ``used`` counts each kernel value between an example and S when it comes."""
+    """S as a list, α of every example; ``used`` counts the kernel values of an example when it comes: with the terms of f, and
+    with the rest of S if it stays or has had a step."""
 
     K: Floats
     y: Floats
     upper: Floats
     eps: float = EPS
     budget: int = 0
-    keep_within: float = 0.0
+    keep_within: float = 0.35
+    room: float = math.inf
 
     def __post_init__(self) -> None:
+        self.room = min(self.room, self.budget or math.inf)
         self.alpha = np.zeros(len(self.y))
         self.S: list[int] = []
         self.levelled = (-1, -1)
         self.leaving = -1
         self.stale = True
         self.used = 0
+        self.waiting = self.seen = 0
 
     def g(self) -> Floats:
         if self.stale:
@@ -75,13 +79,21 @@ class Naive:
 
     def process(self, k: int) -> None:
         i, j = self.extremes()
+        self.rest = 0
         if k in self.S:
             return
-        self.used += len(self.S)
+        self.seen += 1
+        self.rest = sum(self.alpha[s] == 0 for s in self.S)
+        self.used += len(self.S) - self.rest
         if self.upper[k] == 0 or ((j if self.y[k] > 0 else i) is None and len(self.S) >= 5):
             return  # nothing to learn, or more of one class than anything can be learned from
         self.S.append(k)
         self.step(*((k, j) if self.y[k] > 0 else (i, k)))
+        self.use_rest(self.alpha[k] != 0)
+
+    def use_rest(self, used: bool) -> None:
+        if used:
+            self.used, self.rest = self.used + self.rest, 0
 
     def reprocess(self) -> bool:
         moved = self.step(*self.extremes())
@@ -89,7 +101,10 @@ class Naive:
         if i is not None and j is not None:
             zeros = [s for s in self.S if self.alpha[s] == 0]
             beyond = {s: g[s] - g[i] if self.y[s] < 0 else g[j] - g[s] for s in zeros}
-            gone = [s for s in zeros if beyond[s] >= self.keep_within]
+            has_room = len(self.S) <= self.room
+            within = min(self.keep_within * len(self.S) / self.seen, max(0, g[i] - g[j]) / 3) if has_room else 0.0
+            gone = [s for s in zeros if beyond[s] >= within]
+            self.waiting = sum(0 <= beyond[s] < within for s in zeros)
             if g[i] <= g[j]:
                 gone = [s for s in gone if s not in (i, j)]
             self.S = [s for s in self.S if s not in gone]
@@ -100,6 +115,7 @@ class Naive:
         self.process(k)
         while True:
             moved = self.reprocess()
+            self.use_rest(k in self.S)
             over = not moved or self.bias_and_delta()[1] <= delta_max
             while over and self.budget and len(self.S) > self.budget:
                 self.retire()
@@ -148,7 +164,7 @@ def chosen(naive: Naive, left: list[int], options: lasvm.Options, seed: int, dra
         rows = rows[: inside[4] + 1] if len(inside) >= 5 else rows
     f = naive.f(rows)
     score = naive.y[rows] * f if options.selection == "gradient" else abs(f)
-    naive.used += (len(rows) - 1) * len(naive.S)
+    naive.used += (len(rows) - 1) * np.count_nonzero(naive.alpha)
     return rows[int(np.argmin(score))], len(rows)
 
 

@@ -42,8 +42,11 @@ from svmkit.engine.slots import (
     PHASE,
     PLACE,
     RESPONSE,
+    REST,
+    ROOM,
     ROW,
     SECOND,
+    SEEN,
     SINCE,
     SIZE,
     STAGED_PLACE,
@@ -71,6 +74,8 @@ _TAU = 1e-12
 _IDLE, _IDLE_A_MEMBER, _NEARER = 10_000, 100, 0.8
 #: The share of a step, and of a bound, by which only rounding keeps α from that bound.
 _NEAR_BY_STEP, _NEAR_BY_BOUND = 1e-12, 2.0**-50
+#: Members with α = 0 may wait that are nearer to violating than this share of the violation in S, which is to be lowered yet.
+_WAITING = 1 / 3
 #: The types of ``reals, slots, kept, slot_of, counts, numbers``.
 _SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
@@ -246,8 +251,8 @@ def _retire(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, 
 
 @helper()
 def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
-    """Members with α = 0 that are KEEP_WITHIN or more from violating leave S, as long as it has members that α can move
-    between.
+    """Members with α = 0 leave S, as long as it has members that α can move between. Those near violating wait, where S has
+    room.
 
     Where MOST ≤ LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
     without them b would be what the example that came last made of it.
@@ -255,7 +260,11 @@ def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers
     if counts[TOP_UP] < 0 or counts[TOP_LOW] < 0:
         return
     stale, between = False, numbers[MOST] <= numbers[LEAST]
-    above, below = numbers[MOST] + numbers[KEEP_WITHIN], numbers[LEAST] - numbers[KEEP_WITHIN]
+    within = 0.0
+    if counts[SIZE] <= counts[ROOM] and not between:
+        share = counts[SIZE] / counts[SEEN]  # about how likely an example is to be a support vector, and so to come back
+        within = min(numbers[KEEP_WITHIN] * share, _WAITING * (numbers[MOST] - numbers[LEAST]))
+    above, below = numbers[MOST] + within, numbers[LEAST] - within
     for at in range(counts[N_ZEROS] - 1, -1, -1):
         s = slots[ZEROS, at]
         g, y = reals[GRADIENT, s], reals[LABEL, s]
@@ -273,12 +282,14 @@ def _enter(
     numbers: Any,
 ) -> None:  # fmt: skip
     """The first half of PROCESS: staged example p joins S, and FIRST, SECOND are the pair it makes (−1: none)."""
-    counts[FIRST], counts[SECOND] = -1, -1
+    counts[FIRST], counts[SECOND], counts[REST] = -1, -1, 0
     examples[RESPONSE, p] = nan
     if slot_of[staged[EXAMPLE_ROW, p]] >= 0:
         return
     response = _dot(stage[p], reals[ALPHA], counts[TOP])
-    counts[EVALUATIONS] += counts[SIZE]
+    counts[SEEN] += 1
+    counts[REST] = counts[N_ZEROS]
+    counts[EVALUATIONS] += counts[SIZE] - counts[REST]
     if counts[SIZE] > 0:
         examples[RESPONSE, p] = response + _threshold(counts, numbers)
     y = examples[EXAMPLE_LABEL, p]
@@ -289,6 +300,14 @@ def _enter(
     s = join(p, g, stage, Q, first, examples, staged, reals, slots, slot_of, counts)
     _name_extreme(s, reals, counts, numbers)
     counts[FIRST], counts[SECOND] = (s, partner) if y > 0.0 else (partner, s)
+
+
+@helper()
+def _use_rest(used: Any, counts: Any) -> None:
+    """The REST counts where it is ``used``."""
+    if used:
+        counts[EVALUATIONS] += counts[REST]
+        counts[REST] = 0
 
 
 def _learn(
@@ -316,12 +335,15 @@ def _learn(
         if counts[PHASE] == _PROCESS:
             if not _step(K, stage, staged, reals, slots, kept, counts, numbers):
                 return 1
+            s = slot_of[staged[EXAMPLE_ROW, counts[AT]]]
+            _use_rest(s >= 0 and reals[ALPHA, s] != 0.0, counts)
             counts[PHASE] = _REPROCESS
             counts[FIRST], counts[SECOND] = counts[TOP_UP], counts[TOP_LOW]
         violates = numbers[MOST] - numbers[LEAST] > numbers[EPS]
         if not _step(K, stage, staged, reals, slots, kept, counts, numbers):
             return 1
         _clean(reals, slots, kept, slot_of, counts, numbers)
+        _use_rest(slot_of[staged[EXAMPLE_ROW, counts[AT]]] >= 0, counts)
         counts[STEPS] += 1
         budget -= 1
         counts[FIRST], counts[SECOND] = counts[TOP_UP], counts[TOP_LOW]
@@ -341,6 +363,7 @@ def _adopt(
     """Staged examples join S with the coefficients and gradients given, without steps."""
     while counts[AT] < counts[N_STAGED]:
         p = counts[AT]
+        counts[SEEN] += 1
         counts[EVALUATIONS] += counts[SIZE]
         s = join(p, g[p - first], stage, Q, first, examples, staged, reals, slots, slot_of, counts)
         reals[ALPHA, s] = alpha[p - first]

@@ -65,11 +65,13 @@ class SupportSet:
 
         ``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave. A pair that
         violates by at most ``eps`` takes no step; after an example, REPROCESS comes again while one does by more than
-        ``delta_max``. Members with α = 0 leave where they are ``keep_within`` or more from violating.
+        ``delta_max``. Members with α = 0 wait near violating, within ``keep_within`` times the share of the examples that S
+        has and a third of the violation in it, as long as the kernel values of all find room.
         """
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.real).itemsize, 1)
         whole = max(isqrt(self._values), _LEAST_SLOTS)
+        room = min(whole - 2 * STAGED, budget or slots.LATER)
         if budget:
             most = budget + 1 if most is None else min(most, budget + 1)
         self._whole = whole if most is None else min(whole, most + STAGED)
@@ -81,7 +83,7 @@ class SupportSet:
         self.slot_of = np.full(engine.rows.n, -1)
         self.counts = np.zeros(slots.N_COUNTS, np.int64)
         self.counts[[slots.FIRST, slots.SECOND, slots.TOP_UP, slots.TOP_LOW, slots.LEAVING]] = -1
-        self.counts[slots.MOST_MEMBERS] = budget or slots.LATER
+        self.counts[slots.MOST_MEMBERS], self.counts[slots.ROOM] = budget or slots.LATER, room
         self.numbers = np.array([-slots.HUGE, slots.HUGE, eps, delta_max, slots.HUGE, keep_within])
         self.examples = np.zeros((4, STAGED))
         self.staged = np.zeros((4, STAGED), np.int64)
@@ -113,6 +115,11 @@ class SupportSet:
     def size(self) -> int:
         """Members of S."""
         return int(self.counts[slots.SIZE])
+
+    @property
+    def n_terms(self) -> int:
+        """Members with α ≠ 0: the terms of f."""
+        return int(self.counts[slots.SIZE] - self.counts[slots.N_ZEROS])
 
     @property
     def evaluations(self) -> int:
@@ -246,7 +253,8 @@ class SupportSet:
         """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
         old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[slots.N_FREE_ROWS])
         needed = int(self.counts[slots.TOP]) + STAGED
-        capacity = _whole_lines(max(min(_FIRST_GROWTH * old, self._whole), int(_GROWTH * old), needed))
+        first = min(_FIRST_GROWTH * old, self._whole)
+        capacity = _whole_lines(first if needed <= first else max(int(_GROWTH * old), needed))
         self.reals, self.slots = (_widened(part, capacity) for part in (self.reals, self.slots))
         self._clear_slots(old)
         self._make_room(capacity)

@@ -5,15 +5,17 @@ Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + 
 Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
           where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
-          pair, then members with α_s = 0 leave S that are keep_within or more from violating. b is the middle of the extreme
-          gradients. budget N: of more, the oldest member of the larger class leaves, its α passed on to extremes with room
+          pair, then members with α_s = 0 leave S; those wait that are nearer to violating than a third of the violation in S
+          and keep_within times the share of the examples that S has (0 in the paper), while S × S has room. b is the middle of
+          the extreme gradients. budget N: of more, the oldest of the larger class leaves, its α passed on to extremes with room
 Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
 Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S);
           in the finishing what smo takes for the rows of S beside that
 Paper     Bordes, Ertekin, Weston & Bottou, JMLR 6 (2005): Section 3.2 for the steps, 5.2 for the choice of examples
 
 The order of examples is known ahead, or each is chosen: lasvm_selection.py. Kernel values count where the algorithm uses one
-that is not kept: those of an example against S when it comes, and rows that had to be given up for lack of memory.
+that is not kept: of an example with the terms of f when it comes, with the rest of S if it stays or has had a step, and rows
+that had to be given up for lack of memory.
 """
 
 from __future__ import annotations
@@ -55,15 +57,13 @@ class Options:
 
     epochs: int = field(default=1, metadata={"help": "passes over the examples"})
     selection: str = field(default="random", metadata={"help": "which example is next: random, gradient, active or autoactive"})
-    candidates: int = field(
-        default=50, metadata={"help": "examples that gradient and active choose one from (not on a stream)"}
-    )
+    candidates: int = field(default=50, metadata={"help": "examples that gradient and active choose from (not on a stream)"})
     delta_max: float = field(
         default=inf,
         metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
     )
     keep_within: float = field(
-        default=0.0, metadata={"help": "members with alpha = 0 leave S where they are so far from violating, or farther"}
+        default=0.35, metadata={"help": "0: all members with alpha = 0 leave S; more: more wait, while -m has room for them"}
     )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}

@@ -110,5 +110,5 @@ class Selection:
                 least, best = float(score[k]), (int(some[k]), values[:, k].copy())
             used += len(f)
         self.drawn += used
-        support.count((used - 1) * support.size)  # that of the chosen one is counted when it is learned
+        support.count((used - 1) * support.n_terms)  # that of the chosen one is counted when it is learned
         return best

@@ -77,11 +77,11 @@ def test_as_many_steps_are_taken_as_are_asked_for() -> None:
 @pytest.mark.parametrize("real", ["f4", "f8"])
 @pytest.mark.parametrize("selection", ["random", "active"])
 def test_memory_and_groups_change_only_what_is_counted(real: str, selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen rows kept in place of all, slots that have to be added, groups of any size: the same bytes."""
+    """Sixteen rows kept in place of all, slots that have to be added, groups of any size: the same bytes, but for who waits."""
     X, y = points(400, 5, seed=21, noise=0.6)
     case = problem(X, y, Kernel(RBF, 0.3), 3.0)
     monkeypatch.setattr(lasvm, "Engine", lambda rows, kernel, real_given: Engine(rows, kernel, real))
-    options = lasvm.Options(selection=selection, candidates=5)
+    options = lasvm.Options(selection=selection, candidates=5, keep_within=0.0)
     runs = []
     for cache_mb, staged in ((100.0, 128), (100.0, 1), (1e-3, 128), (1e-3, 7), (0.5, 128)):
         monkeypatch.setattr(support, "STAGED", staged)
@@ -96,6 +96,34 @@ def test_memory_and_groups_change_only_what_is_counted(real: str, selection: str
         assert (found.rho, progress.steps) == (runs[0][0].rho, runs[0][1].steps)
     counts = [progress.kernel_evaluations for _, progress in runs]
     assert counts[0] == counts[1] < min(counts[2:4])
+
+
+@pytest.mark.parametrize("staged", [1, 7])
+def test_groups_change_nothing(staged: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = points(400, 5, seed=21, noise=0.6)
+    case = problem(X, y, Kernel(RBF, 0.3), 3.0)
+    whole = run(lasvm, case, lasvm.Options(), eps=EPS, seed=1)
+    monkeypatch.setattr(support, "STAGED", staged)
+    cut = run(lasvm, case, lasvm.Options(), eps=EPS, seed=1)
+    assert cut.solution.coef.tobytes() == whole.solution.coef.tobytes()
+    assert cut.kernel_evaluations == whole.kernel_evaluations
+
+
+@pytest.mark.parametrize("room", [0, 60, 110])
+def test_members_wait_only_while_the_kernel_values_of_all_find_room(room: int) -> None:
+    case = named("300 rows, rbf")
+    K, sizes, waited = kernel_matrix(case), [], []
+    cache_mb = 8 * (room + 2 * support.STAGED) ** 2 / 2**20
+    naive, state = Naive(K, case.y, case.upper, room=room), lasvm.start(case, lasvm.Options(cache_mb=cache_mb), EPS, seed=3)
+    for _ in naive_run(case, K, 3, lasvm.Options(), naive):
+        progress = lasvm.advance(state, 1)
+        assert sorted(state.support.slots[0, state.support.members()]) == sorted(naive.S)
+        assert progress.kernel_evaluations == naive.used or room == 0  # then some rows are given up, and count again
+        sizes.append(len(naive.S))
+        waited.append(naive.waiting)
+    assert max(sizes) > room
+    assert (max(waited) > 0) == (room > 0)
+    assert beta(case, lasvm.solution(state)) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
 
 
 def test_float32_steps_are_those_of_the_plain_algorithm_on_rounded_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +281,7 @@ def test_a_warm_start_goes_on_from_what_it_is_given() -> None:
     assert lasvm.progress(state).kernel_evaluations == s * (s - 1) // 2
     naive = Naive(K, case.y, case.upper)
     naive.alpha, naive.S = case.y * alpha, np.flatnonzero(alpha).tolist()
-    naive.used = s * (s - 1) // 2
+    naive.used, naive.seen = s * (s - 1) // 2, s
     order = [k for k in rng.permutation(0, 0, case.n).tolist() if k not in naive.S]
     begin = [k for label in (1, -1) for k in [k for k in order if case.y[k] == label][:5]]
     order = [k for k in order if k in begin] + [k for k in order if k not in begin]

@@ -45,7 +45,7 @@ def test_of_equally_near_candidates_the_first_drawn_is_chosen(seed: int) -> None
         return rows[None, :].astype(float), f[rows]
 
     support: Any = SimpleNamespace(
-        slot_of=np.full(n, -1), two_sided=True, delta=0.5, size=1, look_at=look_at, count=lambda evaluations: None
+        slot_of=np.full(n, -1), two_sided=True, delta=0.5, n_terms=1, look_at=look_at, count=lambda evaluations: None
     )
     selection = Selection(zoo.noisy(n, C=1.0), "autoactive", 50, seed)
     selection.next_epoch(support)
