@@ -98,6 +98,15 @@ def test_memory_and_groups_change_only_what_is_counted(real: str, selection: str
     assert counts[0] == counts[1] < min(counts[2:4])
 
 
+def test_kernel_values_of_an_example_that_leaves_at_once_count_if_it_has_had_a_step() -> None:
+    """Two do here whose α the next step takes back to 0, while others wait."""
+    X, y = points(150, 3, seed=31, noise=0.6)
+    case = problem(X, y, Kernel(RBF, 0.3), 0.1)
+    naive, state = Naive(kernel_matrix(case), case.y, case.upper), lasvm.start(case, lasvm.Options(), EPS, seed=1)
+    for _ in naive_run(case, naive.K, 1, lasvm.Options(), naive):
+        assert lasvm.advance(state, 1).kernel_evaluations == naive.used
+
+
 @pytest.mark.parametrize("staged", [1, 7])
 def test_groups_change_nothing(staged: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = points(400, 5, seed=21, noise=0.6)
