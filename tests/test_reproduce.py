@@ -267,8 +267,20 @@ def test_lasvm_selection_is_measured_at_its_marks() -> None:
                 pass
             found = lasvm.solution(state)
             assert (task.error(found), found.n_support) == (errors[k, seed], supports[k, seed])
-    few = reproduce_lasvm.Outcome(0.0, 1000.0, 0.0, 0.0)
-    adult = reproduce_lasvm.SELECTION["adult"][0]
-    for goal, says in ((100.0, "holds"), (-100.0, "does not hold")):
-        (cells,) = reproduce_lasvm.selection_rows(adult, few, {"active": (marks, errors, supports)}, goal)
-        assert cells[-1] == says
+
+
+@pytest.mark.parametrize(
+    ("last", "supports", "says"),
+    [
+        (15.2, 30.0, ["30", "30 %", "30", "30 %", "holds"]),
+        (15.5, 30.0, ["not reached", "", "30", "30 %", "holds"]),
+        (15.5, 31.0, ["not reached", "", "31", "31 %", "does not hold"]),
+        (15.7, 30.0, ["not reached", "", "not reached", "", "does not hold"]),
+    ],
+)
+def test_lasvm_selection_is_judged_by_the_support_vectors_it_needs(last: float, supports: float, says: list[str]) -> None:
+    """Errors of 15 % on 16,281 rows: two standard errors are .56."""
+    few, adult = reproduce_lasvm.Outcome(15.0, 100.0, 0.0, 0.0), reproduce_lasvm.SELECTION["adult"][0]
+    curves = {"active": ([250, 500], np.array([[16.0], [last]]), np.array([[20.0], [supports]]))}
+    (cells,) = reproduce_lasvm.selection_rows(adult, few, curves, 15.0, 16281)
+    assert list(cells[-5:]) == says
