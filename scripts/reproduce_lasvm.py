@@ -4,10 +4,9 @@ Parameters are those of the paper's Figure 7, but γ = 0.0078 on USPS, whose fea
 file are cut by one fixed permutation. Figures are means over orders of the examples; "exact" is svmkit's smo to 1e-3. An error
 counts as the exact one's where it lies above it by at most 0.25 points or two standard errors of the mean. Kernel evaluations
 are held against those of the authors' program, counted on the same files (5 % allowed). The paper's pass, in which no member
-with α = 0 waits, stands beside. Seconds are of the processor, which a busy machine
-lengthens less; they leave out reading. Selection is judged as the paper does it: at each mark the state is set aside, finished,
-measured, and taken up again; its error counts as the exact one's within two standard errors of an error on so many test rows,
-and where it is within 0.25 points stands beside.
+stays that cannot violate, stands beside. Seconds are of the processor, which a busy machine lengthens less; they leave out
+reading. Selection is judged as the paper does it: at each mark the state is set aside, finished, measured, and taken up again;
+two standard errors are there those of an error on so many test rows.
 """
 
 from __future__ import annotations
@@ -219,7 +218,7 @@ def finishing_row(case: Case, head: Sequence[str], before: Outcome, after: Outco
 MARKS = (250, 500, 1000, 2000, 3000, 4000, 4500, 5000, 7500)
 SELECTION_COLUMNS = (
     *("set", "selection", "exact: error %", "SV", *(f"{mark} examples: error % (SV)" for mark in MARKS)),
-    *("within 0.25 points with SV", "share", "within two standard errors with SV", "share", "verdict"),
+    *("within 0.25 points with SV", "within two standard errors with SV", "verdict"),
 )
 #: Not in the paper's Figure 8.
 NO_PAPER = Paper((0.0, 0, 0.0), (0.0, 0, 0.0))
@@ -266,8 +265,7 @@ def selection_rows(case: Case, exact: Outcome, curves: dict[str, Curve], clean: 
         cells = [f"{e:.2f} ({s:.0f})" for e, s in zip(error, supported, strict=True)] + [""] * (len(MARKS) - len(marks))
         needed = [float(supported[error <= clean + more].min(initial=np.inf)) for more in allowed]
         for least in needed:
-            reached = np.isfinite(least)
-            cells += [f"{least:.0f}", f"{100 * least / exact.supports:.0f} %"] if reached else ["not reached", ""]
+            cells.append(f"{least:.0f} ({100 * least / exact.supports:.0f} %)" if np.isfinite(least) else "not reached")
         judged = verdict(min(needed) <= FEW * exact.supports) if "active" in selection and case.name == "adult" else ""
         yield case.name, selection, f"{exact.error:.2f}", f"{exact.supports:.0f}", *cells, judged
 

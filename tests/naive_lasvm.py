@@ -38,7 +38,7 @@ class Naive:
         self.leaving = -1
         self.stale = True
         self.used = 0
-        self.waiting = self.seen = 0
+        self.staying = self.seen = 0
 
     def g(self) -> Floats:
         if self.stale:
@@ -104,7 +104,7 @@ class Naive:
             has_room = len(self.S) <= self.room
             within = min(self.keep_within * len(self.S) / self.seen, max(0, g[i] - g[j]) / 3) if has_room else 0.0
             gone = [s for s in zeros if beyond[s] >= within]
-            self.waiting = sum(0 <= beyond[s] < within for s in zeros)
+            self.staying = sum(0 <= beyond[s] < within for s in zeros)
             if g[i] <= g[j]:
                 gone = [s for s in gone if s not in (i, j)]
             self.S = [s for s in self.S if s not in gone]

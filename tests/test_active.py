@@ -158,7 +158,7 @@ def test_all_known_answers_are_learned_before_anything_is_asked_for(selection: s
 
 
 def test_kernel_values_that_find_no_memory_are_computed_again() -> None:
-    """Of sixteen rows at least, however little the memory; where none waits that has no room, the course is the same."""
+    """Of sixteen rows at least, however little the memory; where none stays that cannot violate, the course is the same."""
     config = replace(CONFIG, solver_options=(("keep_within", "0"),))
     (roomy, asked), (narrow, again) = (course(replace(config, cache_mb=most)) for most in (100.0, 1e-3))
     assert again == asked

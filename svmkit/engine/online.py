@@ -74,8 +74,8 @@ _TAU = 1e-12
 _IDLE, _IDLE_A_MEMBER, _NEARER = 10_000, 100, 0.8
 #: The share of a step, and of a bound, by which only rounding keeps α from that bound.
 _NEAR_BY_STEP, _NEAR_BY_BOUND = 1e-12, 2.0**-50
-#: Members with α = 0 may wait that are nearer to violating than this share of the violation in S, which is to be lowered yet.
-_WAITING = 1 / 3
+#: Members with α = 0 may stay that are nearer to violating than this share of the violation in S, which is to be lowered yet.
+_NEAR = 1 / 3
 #: The types of ``reals, slots, kept, slot_of, counts, numbers``.
 _SLOTS = "f8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], f8[:]"
 #: Slots between looks at the extremes: their gradients are still in the first-level cache.
@@ -251,8 +251,8 @@ def _retire(K: Any, stage: Any, staged: Any, reals: Any, slots: Any, kept: Any, 
 
 @helper()
 def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers: Any) -> None:
-    """Members with α = 0 leave S, as long as it has members that α can move between. Those near violating wait, where S has
-    room.
+    """Members with α = 0 that do not violate leave S, as long as it has members that α can move between; those near violating
+    stay, where S has room.
 
     Where MOST ≤ LEAST, as with every α at a bound, any b between them is as good for S; the two that they are of stay, for
     without them b would be what the example that came last made of it.
@@ -262,8 +262,8 @@ def _clean(reals: Any, slots: Any, kept: Any, slot_of: Any, counts: Any, numbers
     stale, between = False, numbers[MOST] <= numbers[LEAST]
     within = 0.0
     if counts[SIZE] <= counts[ROOM] and not between:
-        share = counts[SIZE] / counts[SEEN]  # about how likely an example is to be a support vector, and so to come back
-        within = min(numbers[KEEP_WITHIN] * share, _WAITING * (numbers[MOST] - numbers[LEAST]))
+        share = counts[SIZE] / counts[SEEN]  # about how likely one that has come is to be a support vector in the end
+        within = min(numbers[KEEP_WITHIN] * share, _NEAR * (numbers[MOST] - numbers[LEAST]))
     above, below = numbers[MOST] + within, numbers[LEAST] - within
     for at in range(counts[N_ZEROS] - 1, -1, -1):
         s = slots[ZEROS, at]

@@ -28,8 +28,8 @@ EXAMPLE_ROW, SLOT, JOINED, STAYED = range(4)
 OWNER, DONE, TICK, FREE_ROW = range(4)
 #: Places in ``counts`` and in ``numbers``. FIRST, SECOND are the pair of the step under way, TOP_UP, TOP_LOW the slots of the
 #: extremes; of more than MOST_MEMBERS one, LEAVING, goes. IDLE steps for the example under way have not brought the extremes
-#: much nearer than NEAREST. Members with α = 0 may wait near violating, KEEP_WITHIN times the share of the examples SEEN that
-#: S has at most, while it has at most ROOM. REST are those whose kernel values with the example under way have not been used.
+#: much nearer than NEAREST. Members with α = 0 may stay near violating, within KEEP_WITHIN · SIZE / SEEN, the examples that
+#: have come, while SIZE is at most ROOM. REST are those whose kernel values with the example under way have not been used.
 (TOP, N_FREE, N_ZEROS, SIZE, N_JOINED, N_STAGED, AT, PHASE, FIRST, SECOND, TOP_UP, TOP_LOW, TIME, N_FREE_ROWS, STEPS,
  EVALUATIONS, MOST_MEMBERS, LEAVING, IDLE, ROOM, REST, SEEN, N_COUNTS) = range(23)  # fmt: skip
 MOST, LEAST, EPS, DELTA_MAX, NEAREST, KEEP_WITHIN = range(6)

@@ -29,6 +29,8 @@ _LEAST_ROWS, _LEAST_SLOTS = 16, 256
 _FIRST_SLOTS, _FIRST_GROWTH, _GROWTH = 4096, 4, 1.5
 #: Entries that a piece of work in emptying the stage writes.
 _PIECE = 20_000
+#: Rows of K in a piece of work where they move to longer ones.
+_ROWS_AT_A_TIME = 256
 #: Slots in a piece of work where few rows are evaluated against all of them.
 _SLOTS_AT_A_TIME = 1024
 
@@ -51,6 +53,17 @@ def zeros_by_page(shape: tuple[int, int], real: str) -> NDArray[Any]:
     return np.frombuffer(memory, real).reshape(shape)
 
 
+def give_up(K: NDArray[Any], first: int, last: int) -> None:
+    """Gives the memory of rows first … last − 1 back, but for pages that others share, if ``K`` is of zeros_by_page.
+
+    What they held is lost.
+    """
+    memory = getattr(getattr(K.base, "base", None), "obj", None)  # what np.frombuffer looks at
+    begin, end = -(-first * K.strides[0] // mmap.PAGESIZE), last * K.strides[0] // mmap.PAGESIZE
+    if isinstance(memory, mmap.mmap) and begin < end:
+        memory.madvise(mmap.MADV_DONTNEED, begin * mmap.PAGESIZE, (end - begin) * mmap.PAGESIZE)
+
+
 class SupportSet:
     """S over the rows of ``engine``, which may be changed for another over which ``renumber`` says where S's rows are now.
 
@@ -65,8 +78,8 @@ class SupportSet:
 
         ``most``: members there can be, if that is known; of more than ``budget`` (0: any number) the oldest leave. A pair that
         violates by at most ``eps`` takes no step; after an example, REPROCESS comes again while one does by more than
-        ``delta_max``. Members with α = 0 wait near violating, within ``keep_within`` times the share of the examples that S
-        has and a third of the violation in it, as long as the kernel values of all find room.
+        ``delta_max``. Members with α = 0 stay near violating, within ``keep_within`` times the share of the examples so far
+        that S has and a third of the violation in it, as long as the kernel values of all find room.
         """
         self.engine = engine
         self._values = max(int(cache_mb * 2**20) // np.dtype(engine.real).itemsize, 1)
@@ -250,22 +263,28 @@ class SupportSet:
         return values
 
     def _grow(self) -> None:
-        """More slots, while none is staged. Rows are copied where all find room, else given up: longer ones take more of it."""
-        old, K, kept, n_free = self.reals.shape[1], self.K, self.kept, int(self.counts[slots.N_FREE_ROWS])
+        """More slots, while none is staged. Longer rows take more room: those used last keep one."""
+        old, K, kept = self.reals.shape[1], self.K, self.kept
         needed = int(self.counts[slots.TOP]) + STAGED
-        first = min(_FIRST_GROWTH * old, self._whole)
-        capacity = _whole_lines(first if needed <= first else max(int(_GROWTH * old), needed))
+        with_room = min(_FIRST_GROWTH * old, self._whole)
+        capacity = _whole_lines(with_room if needed <= with_room else max(int(_GROWTH * old), needed))
         self.reals, self.slots = (_widened(part, capacity) for part in (self.reals, self.slots))
         self._clear_slots(old)
         self._make_room(capacity)
-        n_old, n_rows = len(K), len(self.K)
-        if n_old > n_rows:
-            self.slots[slots.PLACE][self.slots[slots.PLACE] >= 0] = slots.NOWHERE
-            return
-        self.K[:n_old, :old] = K
-        self.kept[: slots.FREE_ROW, :n_old] = kept[: slots.FREE_ROW]
-        self.kept[slots.FREE_ROW, n_rows - n_old : n_rows - n_old + n_free] = kept[slots.FREE_ROW, :n_free]
-        self.counts[slots.N_FREE_ROWS] = n_rows - n_old + n_free
+        n_rows, owned = len(self.K), np.flatnonzero(kept[slots.OWNER] >= 0)
+        last = np.sort(owned[np.argsort(-kept[slots.TICK, owned])[:n_rows]])
+        self.slots[slots.PLACE][self.slots[slots.PLACE] >= 0] = slots.NOWHERE
+        self.slots[slots.PLACE, kept[slots.OWNER, last]] = np.arange(len(last))
+        self.kept[: slots.FREE_ROW, : len(last)] = kept[: slots.FREE_ROW, last]
+
+        def move(first: int, end: int) -> None:
+            some = last[first:end]
+            self.K[first:end, :old] = K[some]
+            give_up(K, int(some[0]), int(some[-1]))
+
+        parallel.run_stretches(move, len(last), _ROWS_AT_A_TIME)
+        self.kept[slots.FREE_ROW, : n_rows - len(last)] = np.arange(len(last), n_rows)[::-1]
+        self.counts[slots.N_FREE_ROWS] = n_rows - len(last)
 
     def adopt(self, rows: Ints, C: Floats, y: Floats, alpha: Floats, g: Floats) -> None:
         """Examples join S with these coefficients and gradients, without steps; then members that cannot violate leave."""

@@ -5,9 +5,9 @@ Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + 
 Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
           where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
-          pair, then members with α_s = 0 leave S; those wait that are nearer to violating than a third of the violation in S
-          and keep_within times the share of the examples that S has (0 in the paper), while S × S has room. b is the middle of
-          the extreme gradients. budget N: of more, the oldest of the larger class leaves, its α passed on to extremes with room
+          pair, then members with α_s = 0 leave S that do not violate, nor nearly: by a third of the violation in S at most, and
+          keep_within times the share of the examples so far that S has (0 in the paper), while S × S has room. b is the middle
+          of the extreme gradients. budget N: of more, the oldest of the larger class leaves, its α passed on to extremes
 Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
 Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S);
           in the finishing what smo takes for the rows of S beside that
@@ -63,7 +63,7 @@ class Options:
         metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
     )
     keep_within: float = field(
-        default=0.35, metadata={"help": "0: all members with alpha = 0 leave S; more: more wait, while -m has room for them"}
+        default=0.35, metadata={"help": "0: members that cannot violate leave S; more: those near it stay, while -m has room"}
     )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}

@@ -77,7 +77,7 @@ def test_as_many_steps_are_taken_as_are_asked_for() -> None:
 @pytest.mark.parametrize("real", ["f4", "f8"])
 @pytest.mark.parametrize("selection", ["random", "active"])
 def test_memory_and_groups_change_only_what_is_counted(real: str, selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen rows kept in place of all, slots that have to be added, groups of any size: the same bytes, but for who waits."""
+    """Sixteen rows kept in place of all, slots that have to be added, groups of any size: the same bytes, unless more stay."""
     X, y = points(400, 5, seed=21, noise=0.6)
     case = problem(X, y, Kernel(RBF, 0.3), 3.0)
     monkeypatch.setattr(lasvm, "Engine", lambda rows, kernel, real_given: Engine(rows, kernel, real))
@@ -99,7 +99,7 @@ def test_memory_and_groups_change_only_what_is_counted(real: str, selection: str
 
 
 def test_kernel_values_of_an_example_that_leaves_at_once_count_if_it_has_had_a_step() -> None:
-    """Two do here whose α the next step takes back to 0, while others wait."""
+    """Two do here whose α the next step takes back to 0, while others stay."""
     X, y = points(150, 3, seed=31, noise=0.6)
     case = problem(X, y, Kernel(RBF, 0.3), 0.1)
     naive, state = Naive(kernel_matrix(case), case.y, case.upper), lasvm.start(case, lasvm.Options(), EPS, seed=1)
@@ -119,9 +119,9 @@ def test_groups_change_nothing(staged: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("room", [0, 60, 110])
-def test_members_wait_only_while_the_kernel_values_of_all_find_room(room: int) -> None:
+def test_members_stay_only_while_the_kernel_values_of_all_find_room(room: int) -> None:
     case = named("300 rows, rbf")
-    K, sizes, waited = kernel_matrix(case), [], []
+    K, sizes, stayed = kernel_matrix(case), [], []
     cache_mb = 8 * (room + 2 * support.STAGED) ** 2 / 2**20
     naive, state = Naive(K, case.y, case.upper, room=room), lasvm.start(case, lasvm.Options(cache_mb=cache_mb), EPS, seed=3)
     for _ in naive_run(case, K, 3, lasvm.Options(), naive):
@@ -129,9 +129,9 @@ def test_members_wait_only_while_the_kernel_values_of_all_find_room(room: int) -
         assert sorted(state.support.slots[0, state.support.members()]) == sorted(naive.S)
         assert progress.kernel_evaluations == naive.used or room == 0  # then some rows are given up, and count again
         sizes.append(len(naive.S))
-        waited.append(naive.waiting)
+        stayed.append(naive.staying)
     assert max(sizes) > room
-    assert (max(waited) > 0) == (room > 0)
+    assert (max(stayed) > 0) == (room > 0)
     assert beta(case, lasvm.solution(state)) == pytest.approx(naive.alpha, rel=1e-7, abs=1e-9)
 
 
