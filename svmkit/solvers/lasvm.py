@@ -5,9 +5,10 @@ Solves    min ½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)),  f = ⟨w, φ⟩ + 
 Steps     S is a set of examples with gradients g_s = y_s − Σ_S α_t K_st. A pair (i, j) with α_i < upper, α_j > lower violates
           where g_i − g_j > eps; its step raises α_i and lowers α_j as far as the box and the minimum along the line allow.
           PROCESS(k): k joins S with α_k = 0, and a step of k with the extreme partner. REPROCESS: a step of the most violating
-          pair, then members with α_s = 0 leave S that do not violate, nor nearly: by a third of the violation in S at most, and
-          keep_within times the share of the examples so far that S has (0 in the paper), while S × S has room. b is the middle
-          of the extreme gradients. budget N: of more, the oldest of the larger class leaves, its α passed on to extremes
+          pair, then members with α_s = 0 leave S that do not violate, nor nearly: within a third of the violation in S and
+          keep_within times the share of the examples so far that S has (0 in the paper, and where examples are chosen), while
+          S × S has room. b is the middle of the extreme gradients. budget N: of more, the oldest of the larger class leaves,
+          its α passed on to extremes with room
 Stops     after ``epochs`` passes and the finishing: block SMO (smo.py) on S, from where its members are
 Memory    cache_mb of kernel values among S, 128 for each member beside them; the packed rows (from a stream: those of S);
           in the finishing what smo takes for the rows of S beside that
@@ -58,12 +59,10 @@ class Options:
     epochs: int = field(default=1, metadata={"help": "passes over the examples"})
     selection: str = field(default="random", metadata={"help": "which example is next: random, gradient, active or autoactive"})
     candidates: int = field(default=50, metadata={"help": "examples that gradient and active choose from (not on a stream)"})
-    delta_max: float = field(
-        default=inf,
-        metadata={"help": "reprocess after each example until no violation in S is larger, or they fall no more (inf: once)"},
-    )
+    delta_max: float = field(default=inf, metadata={"help": "reprocess until violations in S are at most so large (inf: once)"})
     keep_within: float = field(
-        default=0.35, metadata={"help": "0: members that cannot violate leave S; more: those near it stay, while -m has room"}
+        default=0.35,
+        metadata={"help": "random: the larger, the more members near violating stay in S (0: none, as in the paper)"},
     )
     budget: int = field(
         default=0, metadata={"help": "members of S at most, the oldest of the larger class leaving; 0: any number"}
@@ -119,7 +118,8 @@ def start(problem: Problem, options: Options, eps: float, seed: int) -> State:
 
 
 def _empty(engine: Engine, most: int | None, options: Options, eps: float) -> SupportSet:
-    return SupportSet(engine, options.cache_mb, most, eps, options.delta_max, options.keep_within, options.budget)
+    keep_within = options.keep_within if options.selection == "random" else 0.0
+    return SupportSet(engine, options.cache_mb, most, eps, options.delta_max, keep_within, options.budget)
 
 
 def _check(options: Options) -> None:
