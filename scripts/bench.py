@@ -218,7 +218,7 @@ def online(peers: Peers, args: argparse.Namespace) -> Record:
         found = [
             json.loads(measure([SVMKIT, "train", *options, str(data), str(model)], args.limit).output) for _ in range(args.runs)
         ]
-        # an example's values are one for each member of S, so their number is the sum of |S| over the examples
+        # an example's values are one for each member of S, or nearly, so their number is the sum of |S| over the examples
         mean = found[0]["kernel_evaluations"] / rows
         fit_s = [facts["seconds"] for facts in found]
         each_us = 1e6 * statistics.median(fit_s) / rows
