@@ -34,10 +34,17 @@ def centred(kernel: Kernel, *parts: Rows) -> tuple[Rows, ...]:
     centre = np.zeros(max(rows.n_features for rows in parts) + 1)
     centre[features] = middle
     for rows in others:
+        if not _matters(kernel.gamma, centre):
+            return parts
         centre[np.bincount(rows.indices, minlength=len(centre)) < rows.n] = 0.0
-    with np.errstate(over="ignore"):
-        matters = kernel.gamma * float(centre @ centre) >= _MATTERS
-    return tuple(rows._replace(data=rows.data - centre[rows.indices]) for rows in parts) if matters else parts
+    if not _matters(kernel.gamma, centre):
+        return parts
+    return tuple(rows._replace(data=rows.data - centre[rows.indices]) for rows in parts)
+
+
+@np.errstate(over="ignore")
+def _matters(gamma: float, centre: Floats) -> bool:
+    return gamma * float(centre @ centre) >= _MATTERS
 
 
 def _close_together(rows: Rows) -> tuple[Ints, Floats]:

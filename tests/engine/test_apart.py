@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from zoo import sparse_matrix
 
-from svmkit.data import Rows
-from svmkit.engine import layouts
+from svmkit.data import NO_ROWS, Rows
+from svmkit.engine import apart, layouts
 from svmkit.engine.kernels import Engine, cross_apply
 from svmkit.problem import RBF, Kernel
 
@@ -69,3 +69,17 @@ def test_values_of_far_rows_that_are_0_as_usual() -> None:
     expected = exact(X, kernel)
     assert ((expected > 1e-3) & (expected < 1)).sum() > 20
     assert np.abs(K - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize("without", [(), (1, 3)])
+def test_whether_any_row_is_far_goes_by_the_largest_square(without: tuple[int, ...]) -> None:
+    """Of random rows, many within a factor of 30 of where far begins, and none or some of their features left out."""
+    rng, answers = np.random.default_rng(5), []
+    for _ in range(200):
+        X = rng.normal(size=(7, 9)) * (rng.random((7, 9)) < 0.6) * 10.0 ** rng.uniform(1, 5)
+        kept = np.delete(X, [f - 1 for f in without], axis=1)
+        far = bool((kept**2).sum(axis=1).max() / np.log(2.0) > apart.FAR_HALF)
+        assert apart.any_far((Rows.from_dense(X[:2]), Rows.from_dense(X)), 1.0, without) == far
+        answers.append(far)
+    assert 20 < sum(answers) < 180
+    assert not apart.any_far((Rows.from_dense(np.zeros((3, 2))), NO_ROWS), 1e300)
